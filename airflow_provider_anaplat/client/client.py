@@ -1,0 +1,306 @@
+"""The platform as plain Python: one typed method for each operation of the contract."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, unquote, urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_provider_anaplat.client import operations
+from airflow_provider_anaplat.client.envelope import Answer, read_payload
+from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.client.models import (
+    AuthorizedResource,
+    Column,
+    CreatedUsers,
+    CreateDatasetRequest,
+    CreationTask,
+    Dataset,
+    DatasetData,
+    NewUser,
+    Page,
+    SubscriptionPlan,
+)
+from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, PATH_PREFIX, Operation
+from airflow_provider_anaplat.client.transport import Settings, Transport
+
+T = TypeVar("T")
+SortType = Literal["asc", "desc"]
+Filter = Mapping[str, Any]
+
+
+class AnaplatClient:
+    """A client of the platform's Public API; safe to use from several threads.
+
+    :param base_url: scheme, host, port and path prefix, for instance ``https://bi.example.com/prefix``
+    :param token: the application token
+    :param user_token: goes into the ``X-Auth-Token`` header in place of the application token
+    :param connect_timeout: seconds to wait for a connection
+    :param read_timeout: seconds to wait for the next bytes of an answer
+    :param max_retries: how often a request that may be repeated is sent again after a failure
+    :param verify: whether to check the platform's certificate, or the path of a CA bundle
+    :param cert: path of a client certificate with its key, or the paths of both
+    :param proxies: proxy address by scheme; by default those of the environment
+    :raises AnaplatRequestError: an address or a token that cannot be used
+
+    Every method raises :class:`AnaplatError`, of the type that fits, where the platform does not answer
+    with success; see :mod:`airflow_provider_anaplat.client.errors`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        user_token: str | None = None,
+        connect_timeout: float = 10,
+        read_timeout: float = 300,
+        max_retries: int = 4,
+        verify: bool | str = True,
+        cert: str | tuple[str, str] | None = None,
+        proxies: Mapping[str, str] | None = None,
+    ) -> None:
+        self.base_url = _checked_base_url(base_url)
+        self._transport = Transport(
+            Settings(
+                base_url=self.base_url,
+                token=_checked_token("token", token),
+                user_token=_checked_token("user_token", user_token) if user_token else None,
+                connect_timeout=connect_timeout,
+                read_timeout=read_timeout,
+                max_retries=max_retries,
+                verify=verify,
+                cert=cert,
+                proxies=proxies,
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"AnaplatClient({self.base_url!r})"
+
+    def close(self) -> None:
+        """Close all connections to the platform."""
+        self._transport.close()
+
+    def list_datasets(self) -> list[Dataset]:
+        """Return all datasets (contract: operation 2, List all datasets)."""
+        return self._send(operations.LIST_DATASETS)
+
+    def get_columns(self, ds_id: str) -> list[Column]:
+        """Return a dataset's columns in their order (operation 1, Query the column structure).
+
+        :param ds_id: id of the dataset
+        """
+        return self._send(operations.GET_COLUMNS, ids={"ds_id": ds_id})
+
+    def read_rows(
+        self,
+        ds_id: str,
+        *,
+        offset: int = 0,
+        limit: int = MAX_ROWS_PER_CALL,
+        sort_by: str | None = None,
+        sort_type: SortType = "asc",
+        filter: Filter | None = None,  # noqa: A002 - the platform's name of the field
+    ) -> DatasetData:
+        """Return rows of a dataset, with its columns and version (operation 3, Read rows).
+
+        :param ds_id: id of the dataset
+        :param offset: number of rows to skip
+        :param limit: number of rows at most; the platform allows 50,000
+        :param sort_by: name of the column to sort by; without it, the contract promises no order
+        :param sort_type: ``asc`` or ``desc``
+        :param filter: sent as the body's ``filter``; the contract leaves its shape open
+        """
+        body = _rows_body(offset, limit, sort_by, sort_type, filter)
+        return self._send(operations.READ_ROWS, ids={"ds_id": ds_id}, json=body)
+
+    def read_rows_with(
+        self,
+        read: Callable[[Answer], T],
+        ds_id: str,
+        *,
+        offset: int = 0,
+        limit: int = MAX_ROWS_PER_CALL,
+        sort_by: str | None = None,
+        sort_type: SortType = "asc",
+        filter: Filter | None = None,  # noqa: A002 - the platform's name of the field
+    ) -> T:
+        """Return what ``read`` makes of the answer to :meth:`read_rows`, for readers of large pages.
+
+        :param read: runs inside the retry: where it raises ``AnaplatTruncatedAnswerError``, the rows
+            are asked for again
+        """
+        body = _rows_body(offset, limit, sort_by, sort_type, filter)
+        return self._transport.send(
+            operations.READ_ROWS, _path(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body
+        )
+
+    def create_dataset(self, request: CreateDatasetRequest) -> CreationTask:
+        """Ask for a dataset to be created (operation 4, Create a dataset from a data account).
+
+        :param request: what to create; fields that are None are not sent
+        :raises AnaplatOutcomeUnknownError: the answer was lost; the dataset may or may not be created
+        """
+        return self._send(operations.CREATE_DATASET, json=request.model_dump(by_alias=True, exclude_none=True))
+
+    def list_authorized_datasets(self, user_id: str) -> list[AuthorizedResource]:
+        """Return the datasets that a user may access (operation 5).
+
+        :param user_id: the user's id (``uId``)
+        """
+        return self._send(operations.LIST_AUTHORIZED_DATASETS, ids={"user_id": user_id})
+
+    def list_authorized_pages(self, user_id: str, *, page_type: str | None = None) -> list[AuthorizedResource]:
+        """Return the pages that a user may access (operation 6).
+
+        :param user_id: the user's id (``uId``)
+        :param page_type: sent as the query parameter ``pgType``; the contract leaves its values open
+        """
+        params = {"pgType": page_type} if page_type else None
+        return self._send(operations.LIST_AUTHORIZED_PAGES, ids={"user_id": user_id}, params=params)
+
+    def list_pages(self) -> list[Page]:
+        """Return all dashboard pages (operation 7, List dashboard pages)."""
+        return self._send(operations.LIST_PAGES)
+
+    def create_users(
+        self, users: Sequence[NewUser], *, user_property_type: int | None = None
+    ) -> CreatedUsers:
+        """Create users (operation 8, Create users in bulk).
+
+        :param users: the users; the contract names no limit on their number
+        :param user_property_type: sent as ``userPropertyType``; the contract leaves its values open
+        :raises AnaplatOutcomeUnknownError: the answer was lost; the users may or may not be created
+        """
+        body: dict[str, Any] = {
+            "users": [user.model_dump(by_alias=True, exclude_none=True) for user in users]
+        }
+        if user_property_type is not None:
+            body["userPropertyType"] = user_property_type
+        message: str = self._send(operations.CREATE_USERS, json=body)
+        count = re.match(r"\s*(\d+)", message)
+        return CreatedUsers(count=int(count[1]) if count else None, message=message)
+
+    def get_subscriptions(self, ids: Sequence[str]) -> list[SubscriptionPlan]:
+        """Return subscription plans (operation 9, Query subscription plans by id).
+
+        :param ids: ids of the plans (``scId``)
+        """
+        return self._send(operations.GET_SUBSCRIPTIONS, json={"scIds": list(ids)})
+
+    def call(
+        self,
+        path: str,
+        *,
+        method: str = "POST",
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        token_in: operations.TokenPlace = "body",
+        repeatable: bool = False,
+    ) -> Any:
+        """Send a request to an operation that the contract names without describing.
+
+        :param path: path below the base address; it starts with ``/public-api/``
+        :param method: HTTP method
+        :param json: the body, without the token
+        :param params: query parameters
+        :param token_in: where the token goes: the JSON ``body`` or the ``X-Auth-Token`` ``header``
+        :param repeatable: whether it may be sent again after a failure without doing more
+        :returns: the envelope's ``response``, as plain Python
+        :raises AnaplatRequestError: a path outside ``/public-api/``; nothing was sent
+        :raises AnaplatOutcomeUnknownError: the answer to a call that is not repeatable was lost
+        """
+        operation = Operation(path, _checked_path(path), token_in, repeatable, Any, method.upper())
+        return self._transport.send(operation, operation.path, read_payload, json=json, params=params)
+
+    def _send(
+        self,
+        operation: Operation,
+        *,
+        ids: Mapping[str, str] | None = None,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
+        def read(answer: Answer) -> Any:
+            return validated(operation.answer, read_payload(answer), answer)
+
+        return self._transport.send(operation, _path(operation, ids or {}), read, json=json, params=params)
+
+
+def validated(kind: Any, payload: Any, answer: Answer) -> Any:
+    """Return a payload as the type that the contract gives it.
+
+    :raises AnaplatInvalidAnswerError: it has another shape; the first places where are named
+    """
+    try:
+        return _adapter(kind).validate_python(payload)
+    except ValidationError as error:
+        places = "; ".join(
+            f"{'.'.join(map(str, problem['loc'])) or 'response'}: {problem['msg']}"
+            for problem in error.errors(include_input=False, include_url=False)[:5]
+        )
+        raise answer.error(
+            AnaplatInvalidAnswerError, f"the answer has another shape than the contract's: {places}."
+        ) from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _checked_base_url(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise AnaplatRequestError("base_url needs http:// or https:// and a host.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise AnaplatRequestError("base_url holds more than scheme, host, port and path prefix.")
+    return base_url.rstrip("/")
+
+
+def _checked_token(name: str, token: str) -> str:
+    # A header with such characters would be refused by lower layers, with the token in their message.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise AnaplatRequestError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
+    return token
+
+
+def _checked_path(path: str) -> str:
+    segments = unquote(path).split("/")
+    if not path.startswith(PATH_PREFIX) or ".." in segments or "." in segments or re.search(r"[?#\\\s]", path):
+        raise AnaplatRequestError(
+            f"The path {path!r} is refused: it must start with {PATH_PREFIX} and hold no `..`, no query "
+            "(use params) and no space."
+        )
+    return path
+
+
+def _path(operation: Operation, ids: Mapping[str, str]) -> str:
+    for name, value in ids.items():
+        if not isinstance(value, str) or not value.strip() or "/" in value or value in (".", ".."):
+            raise AnaplatRequestError(
+                f"{operation.name}: {name} is {value!r}, which cannot be an id; nothing was sent.",
+                operation=operation.name,
+            )
+    return operation.path.format_map({name: quote(value, safe="") for name, value in ids.items()})
+
+
+def _rows_body(
+    offset: int, limit: int, sort_by: str | None, sort_type: SortType, filter_: Filter | None
+) -> dict[str, Any]:
+    if offset < 0 or not 0 < limit <= MAX_ROWS_PER_CALL:
+        raise AnaplatRequestError(
+            f"read_rows: offset {offset} and limit {limit} are refused; a call reads 1 to "
+            f"{MAX_ROWS_PER_CALL:,} rows from an offset of 0 or more. Nothing was sent."
+        )
+    body: dict[str, Any] = {"offset": offset, "limit": limit}
+    if sort_by is not None:
+        body["sortFactor"] = {"name": sort_by, "sortType": sort_type}
+    if filter_ is not None:
+        body["filter"] = dict(filter_)
+    return body

@@ -1,0 +1,172 @@
+"""From an HTTP answer to the payload of its envelope, or to the exception that says why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.client.redaction import excerpt, redact
+
+# The platform's own codes say more than the HTTP status, which is often a plain 500 (or 200).
+_ERROR_BY_CODE: dict[int, type[errors.AnaplatRefusedError]] = {
+    1002: errors.AnaplatNotFoundError,
+    1004: errors.AnaplatPermissionError,
+    1012: errors.AnaplatRefusedError,
+    1017: errors.AnaplatAuthenticationError,
+    1018: errors.AnaplatAuthenticationError,
+    2002: errors.AnaplatRefusedError,
+    14001: errors.AnaplatRefusedError,
+}
+_ERROR_BY_STATUS: dict[int, type[errors.AnaplatRefusedError]] = {
+    401: errors.AnaplatAuthenticationError,
+    403: errors.AnaplatPermissionError,
+    404: errors.AnaplatNotFoundError,
+    429: errors.AnaplatRateLimitedError,
+}
+_WHAT_TO_DO: dict[type[errors.AnaplatRefusedError], str] = {
+    errors.AnaplatAuthenticationError: "Check the token in the connection's password field; it may be "
+    "wrong or expired, or a user token may be needed in the extra `user_token`.",
+    errors.AnaplatPermissionError: "Ask the platform's administrator to grant this to the token's user.",
+    errors.AnaplatNotFoundError: "Check the id, and the host and path prefix of the connection.",
+    errors.AnaplatRateLimitedError: "Send fewer requests at a time, or poll less often.",
+    errors.AnaplatServerError: "Look at the platform's own log for this moment.",
+    errors.AnaplatRefusedError: "Correct the request as the platform's message says.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer, with what is needed to describe it without a secret.
+
+    :param operation: name of the operation that was answered
+    :param status: HTTP status code
+    :param body: the whole body
+    :param secrets: values that no message may show
+    :param location: the ``Location`` header of a redirect
+    :param retry_after: seconds from the ``Retry-After`` header
+    """
+
+    operation: str
+    status: int
+    body: bytes
+    secrets: tuple[str, ...] = ()
+    location: str | None = None
+    retry_after: float | None = None
+
+    def error(
+        self,
+        error_type: type[errors.AnaplatError],
+        what: str,
+        *,
+        code: int | None = None,
+        platform_message: str | None = None,
+    ) -> errors.AnaplatError:
+        """Return an exception that carries this answer's status, code and a redacted excerpt."""
+        shown = excerpt(self.body, self.secrets)
+        tail = f" The answer begins: {shown}" if shown and platform_message is None else ""
+        return error_type(
+            f"{self.operation}: {what}{tail}",
+            operation=self.operation,
+            status=self.status,
+            code=code,
+            platform_message=platform_message,
+            excerpt=shown,
+            retry_after=self.retry_after,
+        )
+
+
+def read_payload(answer: Answer, load: Callable[[bytes], Any] = json.loads) -> Any:
+    """Return the ``response`` of a success envelope.
+
+    :param answer: the HTTP answer
+    :param load: reads the body into the envelope; the row export brings its own
+    :raises AnaplatError: of the type that fits, where the answer is anything but a success
+    """
+    if 300 <= answer.status < 400:
+        _raise_redirect(answer)
+    try:
+        envelope = load(answer.body)
+    except ValueError:
+        if answer.status != 200:
+            _raise_refusal(answer, {})
+        _raise_not_json(answer)
+    if not isinstance(envelope, dict):
+        if answer.status != 200:
+            _raise_refusal(answer, {})
+        raise answer.error(
+            errors.AnaplatInvalidAnswerError, "the answer is JSON, but not the platform's envelope."
+        )
+    if answer.status == 200 and envelope.get("result") == "ok":
+        return envelope.get("response")
+    if answer.status == 200 and "result" not in envelope and "error_code" not in envelope:
+        raise answer.error(
+            errors.AnaplatInvalidAnswerError,
+            "the answer has no `result`; is this host, with this path prefix, the platform?",
+        )
+    _raise_refusal(answer, envelope)
+
+
+def is_known_refusal(error: errors.AnaplatError) -> bool:
+    """Tell whether the platform said for certain that it did not carry out a write.
+
+    A server error that names no known reason says nothing of what happened before it.
+    """
+    return isinstance(error, errors.AnaplatRefusedError) and not isinstance(error, errors.AnaplatServerError)
+
+
+def _raise_redirect(answer: Answer) -> NoReturn:
+    target = urlsplit(answer.location or "").netloc.rpartition("@")[2]
+    host = redact(target, answer.secrets) or "another path of the same host"
+    raise answer.error(
+        errors.AnaplatRedirectError,
+        f"HTTP {answer.status} redirects to {host}. Redirects are never followed, since they would take "
+        "the token along. If that address is right, put it (scheme, host, port, path prefix) into the "
+        "connection.",
+    )
+
+
+def _raise_not_json(answer: Answer) -> NoReturn:
+    body = answer.body.strip()
+    if not body:
+        raise answer.error(errors.AnaplatTruncatedAnswerError, "the answer is empty.")
+    if body.startswith((b"{", b"[")):
+        raise answer.error(
+            errors.AnaplatTruncatedAnswerError, "the answer is cut off, or is not valid JSON."
+        )
+    raise answer.error(
+        errors.AnaplatInvalidAnswerError,
+        "the answer is not JSON. Check the connection's host, port and path prefix; a proxy or a login "
+        "page may have answered instead of the platform.",
+    )
+
+
+def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
+    code, message = _code_and_message(envelope)
+    error_type = _ERROR_BY_CODE.get(code or 0) or _ERROR_BY_STATUS.get(answer.status)
+    if error_type is None:
+        error_type = errors.AnaplatServerError if answer.status >= 500 else errors.AnaplatRefusedError
+    if message is not None:
+        message = redact(message, answer.secrets)
+    said = f" The platform says: {message}" + (f" (code {code})" if code is not None else "") if message else ""
+    if said and not said.endswith((".", "。", "!", ")")):
+        said += "."
+    raise answer.error(
+        error_type,
+        f"refused with HTTP {answer.status}.{said} {_WHAT_TO_DO[error_type]}",
+        code=code,
+        platform_message=message,
+    )
+
+
+def _code_and_message(envelope: dict[str, Any]) -> tuple[int | None, str | None]:
+    """Read either of the platform's error shapes: nested under ``error``, or flat."""
+    nested = envelope.get("error")
+    if isinstance(nested, dict):
+        code, message = nested.get("status"), nested.get("message")
+    else:
+        code, message = envelope.get("error_code"), envelope.get("error_message") or nested
+    return (code if isinstance(code, int) else None), (str(message) if message else None)

@@ -1,0 +1,83 @@
+"""The operation table: what the contract says of each operation, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_anaplat.client.models import (
+    AuthorizedResource,
+    Column,
+    CreationTask,
+    Dataset,
+    DatasetData,
+    Page,
+    SubscriptionPlan,
+)
+
+TokenPlace = Literal["body", "header"]
+
+PATH_PREFIX = "/public-api/"
+TOKEN_HEADER = "X-Auth-Token"  # noqa: S105 - the header's name, not a token
+MAX_ROWS_PER_CALL = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the platform.
+
+    :param name: name in logs, errors and metrics
+    :param path: path below the base address; ``{…}`` are ids
+    :param token_in: where the token goes: the JSON ``body`` or the ``X-Auth-Token`` ``header``
+    :param repeatable: whether sending it twice does no more than sending it once
+    :param answer: type of the envelope's ``response``, as pydantic understands it
+    :param method: HTTP method; the contract knows POST alone
+    """
+
+    name: str
+    path: str
+    token_in: TokenPlace
+    repeatable: bool
+    answer: Any
+    method: str = "POST"
+
+
+GET_COLUMNS = Operation(
+    "get_columns", "/public-api/data-source/{ds_id}/columns", "header", True, list[Column]
+)
+LIST_DATASETS = Operation("list_datasets", "/public-api/data-source/list", "body", True, list[Dataset])
+READ_ROWS = Operation("read_rows", "/public-api/data-source/{ds_id}/data", "header", True, DatasetData)
+CREATE_DATASET = Operation(
+    "create_dataset", "/public-api/data-source/create-from-account", "body", False, CreationTask
+)
+LIST_AUTHORIZED_DATASETS = Operation(
+    "list_authorized_datasets",
+    "/public-api/user/{user_id}/get-authorized-datasets",
+    "body",
+    True,
+    list[AuthorizedResource],
+)
+LIST_AUTHORIZED_PAGES = Operation(
+    "list_authorized_pages",
+    "/public-api/user/{user_id}/get-authorized-pages",
+    "body",
+    True,
+    list[AuthorizedResource],
+)
+LIST_PAGES = Operation("list_pages", "/public-api/page/list", "body", True, list[Page])
+CREATE_USERS = Operation("create_users", "/public-api/users/add", "body", False, str)
+GET_SUBSCRIPTIONS = Operation(
+    "get_subscriptions", "/public-api/schedule/fetch-by-ids", "body", True, list[SubscriptionPlan]
+)
+
+OPERATIONS = (
+    GET_COLUMNS,
+    LIST_DATASETS,
+    READ_ROWS,
+    CREATE_DATASET,
+    LIST_AUTHORIZED_DATASETS,
+    LIST_AUTHORIZED_PAGES,
+    LIST_PAGES,
+    CREATE_USERS,
+    GET_SUBSCRIPTIONS,
+)

@@ -1,0 +1,212 @@
+"""One HTTP session to the platform: time-outs, retries, no redirects, no secret in any message."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import requests
+import tenacity
+from requests.adapters import HTTPAdapter
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.client.connection_errors import connection_error, was_never_sent
+from airflow_provider_anaplat.client.envelope import Answer, is_known_refusal
+from airflow_provider_anaplat.client.operations import TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.redaction import secrets_in
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_FIRST_WAIT = 0.5  # seconds; doubled at each further attempt, and a random part of it waited
+_LONGEST_WAIT = 30.0
+_LONGEST_RETRY_AFTER = 120.0  # a platform that asks for more is asked again after this
+_POOL_SIZE = 64  # connections kept open; more than any export uses at a time
+_RETRIED_STATUS = frozenset({429, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to reach the platform; what each means is said at :class:`AnaplatClient`."""
+
+    base_url: str
+    token: str = field(repr=False)
+    user_token: str | None = field(default=None, repr=False)
+    connect_timeout: float = 10
+    read_timeout: float = 300
+    max_retries: int = 4
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+    proxies: Mapping[str, str] | None = field(default=None, repr=False)
+
+
+class Transport:
+    """Sends requests and hands their answers to a reader, repeating what may be repeated.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._session = requests.Session()
+        # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
+        self._session.auth = _no_auth
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        adapter = HTTPAdapter(pool_maxsize=_POOL_SIZE, max_retries=0)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+        proxies = (settings.proxies or {}).values()
+        self._secrets = (
+            settings.token,
+            settings.user_token or "",
+            *(urlsplit(proxy).password or "" for proxy in proxies),
+        )
+
+    def send(
+        self,
+        operation: Operation,
+        path: str,
+        read: Callable[[Answer], T],
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> T:
+        """Send a request and return what ``read`` makes of the answer.
+
+        :param operation: its row of the operation table
+        :param path: the path with the ids filled in
+        :param read: turns an answer into a result, or raises; it runs inside the retry, so that an answer
+            that was cut off is asked for again
+        :param json: the body, without the token
+        :param params: query parameters
+        :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
+        :raises AnaplatError: everything else
+        """
+        attempts = self._settings.max_retries + 1
+        retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(attempts),
+            wait=_wait,
+            retry=tenacity.retry_if_exception(lambda error: _may_repeat(operation, error)),
+            before_sleep=lambda state: _log_retry(operation, state, attempts),
+            reraise=True,
+        )
+        try:
+            return retrying(self._exchange, operation, path, read, json, params)
+        except errors.AnaplatError as error:
+            if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
+                raise
+            raise _outcome_unknown(operation, error) from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._session.close()
+
+    def _exchange(
+        self,
+        operation: Operation,
+        path: str,
+        read: Callable[[Answer], T],
+        json: Mapping[str, Any] | None,
+        params: Mapping[str, Any] | None,
+    ) -> T:
+        settings = self._settings
+        headers = {"Accept": "application/json"}
+        body = dict(json or {})
+        if operation.token_in == "header":
+            headers[TOKEN_HEADER] = settings.user_token or settings.token
+        else:
+            body["token"] = settings.token
+        secrets = (*self._secrets, *secrets_in(json))
+        try:
+            response = self._session.request(
+                operation.method,
+                settings.base_url + path,
+                params=params,
+                json=body,
+                headers=headers,
+                timeout=(settings.connect_timeout, settings.read_timeout),
+                allow_redirects=False,
+                verify=settings.verify,
+                cert=settings.cert,
+                proxies=dict(settings.proxies or {}),
+            )
+        except requests.RequestException as error:
+            raise connection_error(operation.name, settings.base_url, error, secrets) from error
+        return read(
+            Answer(
+                operation=operation.name,
+                status=response.status_code,
+                body=response.content,
+                secrets=secrets,
+                location=response.headers.get("Location"),
+                retry_after=_seconds(response.headers.get("Retry-After")),
+            )
+        )
+
+
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _may_repeat(operation: Operation, error: BaseException) -> bool:
+    if not isinstance(error, errors.AnaplatError):
+        return False
+    if isinstance(error, errors.AnaplatConnectionError) and error.layer == "TLS":
+        return False
+    if was_never_sent(error):
+        return True
+    if not operation.repeatable:
+        return False
+    if isinstance(error, errors.AnaplatConnectionError | errors.AnaplatTruncatedAnswerError):
+        return True
+    return error.status in _RETRIED_STATUS
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    backoff = tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)(state)
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, errors.AnaplatError) else None
+    return backoff if asked is None else min(asked, _LONGEST_RETRY_AFTER) + min(backoff, 1)
+
+
+def _log_retry(operation: Operation, state: tenacity.RetryCallState, attempts: int) -> None:
+    log.warning(
+        "%s (attempt %d of %d; next one in %.1f s)",
+        state.outcome.exception() if state.outcome else operation.name,
+        state.attempt_number,
+        attempts,
+        state.next_action.sleep if state.next_action else 0,
+    )
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Read ``Retry-After``, given in seconds or as an HTTP date; what is neither says nothing."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdigit():
+        return float(retry_after)
+    try:
+        moment = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _outcome_unknown(operation: Operation, error: errors.AnaplatError) -> errors.AnaplatError:
+    return errors.AnaplatOutcomeUnknownError(
+        f"{operation.name}: the request left, and whether the platform carried it out is not known. "
+        f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",
+        operation=operation.name,
+        status=error.status,
+        code=error.code,
+        platform_message=error.platform_message,
+        excerpt=error.excerpt,
+        retry_after=error.retry_after,
+    )

@@ -1,0 +1,1 @@
+"""From the platform's pages of rows to a file, without Airflow."""

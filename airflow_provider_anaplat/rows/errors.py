@@ -1,0 +1,25 @@
+"""What can go wrong between the platform's rows and a file."""
+
+from __future__ import annotations
+
+from airflow_provider_anaplat.client.errors import AnaplatError
+
+
+class ExportError(AnaplatError):
+    """The export cannot be finished; nothing was published."""
+
+
+class DatasetChangedError(ExportError):
+    """The dataset was updated while its rows were being read."""
+
+
+class MissingRowsError(ExportError):
+    """The platform gave fewer rows than it says the dataset has."""
+
+
+class CellError(ExportError):
+    """A cell holds what its column's type cannot hold."""
+
+
+class OutputError(ExportError):
+    """The file cannot be written."""

@@ -1,0 +1,183 @@
+"""A dataset's rows as a stream of pages: in the platform's order, of one version, a few of them in flight."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from airflow_provider_anaplat.client.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
+from airflow_provider_anaplat.rows.decode import Page, Snapshot, read_page
+from airflow_provider_anaplat.rows.errors import DatasetChangedError, MissingRowsError
+
+
+@dataclass(frozen=True)
+class RowQuery:
+    """Which rows of which dataset, and how to ask for them.
+
+    :param ds_id: id of the dataset
+    :param sort_by: name of the column to sort by; without it, the contract promises no order
+    :param sort_type: ``asc`` or ``desc``
+    :param filter: the body's ``filter``
+    :param page_size: rows a request asks for
+    :param concurrency: requests in flight, and pages in memory, at most
+    :param max_rows: rows at most; None for all
+    """
+
+    ds_id: str
+    sort_by: str | None = None
+    sort_type: Literal["asc", "desc"] = "asc"
+    filter: Mapping[str, Any] | None = None
+    page_size: int = MAX_ROWS_PER_CALL
+    concurrency: int = 4
+    max_rows: int | None = None
+
+
+class PageReader:
+    """Reads the pages of one query; ``first`` is there at once, for its columns and its version.
+
+    Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
+    does not say what ``rowCount`` counts, so the rows end where the platform returns none.
+
+    :raises AnaplatRequestError: ``sort_by`` names no column
+    :raises AnaplatError: the first page cannot be read
+    """
+
+    def __init__(self, client: AnaplatClient, query: RowQuery) -> None:
+        if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
+            raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
+        self._client = client
+        self._query = query
+        if query.sort_by is not None:
+            self._check_sort_column(query.sort_by)
+        self.first = self._fetch(0, max(1, self._within(0, query.page_size)))
+        self.snapshot = self.first.snapshot
+
+    def pages(self) -> Iterator[Page]:
+        """Yield the pages in their order, each once.
+
+        :raises DatasetChangedError: the dataset was updated in between
+        :raises MissingRowsError: the rows are fewer than the platform says
+        """
+        first = self.first
+        if self._query.max_rows == 0 or first.frame.is_empty():
+            self._check_count(0)
+            yield _empty(first)
+            return
+        yield first
+        read = first.frame.height
+        for page in self._planned(read):
+            read += page.frame.height
+            yield page
+        if self._query.filter is not None:
+            for page in self._beyond(read):
+                read += page.frame.height
+                yield page
+        self._check_count(read)
+
+    def _planned(self, start: int) -> Iterator[Page]:
+        """Yield the pages up to the expected end, several requests ahead of the one that is yielded."""
+        end = self._within(0, self.snapshot.row_count)
+        offsets = iter(range(start, end, self._query.page_size))
+        pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
+        ahead: deque[Future[list[Page]]] = deque()
+        try:
+            while True:
+                while len(ahead) < self._query.concurrency and (offset := next(offsets, None)) is not None:
+                    limit = min(self._query.page_size, end - offset)
+                    ahead.append(pool.submit(self._segment, offset, limit))
+                if not ahead:
+                    return
+                segment = ahead.popleft().result()
+                if not segment:
+                    return
+                yield from segment
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _segment(self, offset: int, limit: int) -> list[Page]:
+        """Read rows from offset to offset + limit; a page shorter than asked for is legal and completed."""
+        pages = []
+        end = offset + limit
+        while offset < end:
+            page = self._checked(self._fetch(offset, end - offset))
+            if page.frame.is_empty():
+                break
+            pages.append(page)
+            offset += page.frame.height
+        return pages
+
+    def _beyond(self, offset: int) -> Iterator[Page]:
+        """Yield pages until the platform returns none."""
+        while limit := self._within(offset, self._query.page_size):
+            page = self._checked(self._fetch(offset, limit))
+            if page.frame.is_empty():
+                return
+            yield page
+            offset += page.frame.height
+
+    def _within(self, offset: int, rows: int) -> int:
+        """Return how many of these rows max_rows still allows."""
+        return rows if self._query.max_rows is None else max(0, min(rows, self._query.max_rows - offset))
+
+    def _fetch(self, offset: int, limit: int) -> Page:
+        query = self._query
+        page = self._client.read_rows_with(
+            read_page,
+            query.ds_id,
+            offset=offset,
+            limit=limit,
+            sort_by=query.sort_by,
+            sort_type=query.sort_type,
+            filter=query.filter,
+        )
+        if page.frame.height > limit:
+            raise AnaplatInvalidAnswerError(
+                f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
+            )
+        return page
+
+    def _checked(self, page: Page) -> Page:
+        if page.snapshot != self.snapshot:
+            raise DatasetChangedError(
+                f"Dataset {self._query.ds_id} was updated while its rows were being read: "
+                f"{_differences(self.snapshot, page.snapshot)}. Nothing was published; run the task again."
+            )
+        return page
+
+    def _check_sort_column(self, name: str) -> None:
+        names = [column.name for column in self._client.get_columns(self._query.ds_id)]
+        if name not in names:
+            raise AnaplatRequestError(
+                f"sort_by: dataset {self._query.ds_id} has no column {name!r}; it has {', '.join(map(repr, names))}."
+            )
+
+    def _check_count(self, read: int) -> None:
+        expected = self._within(0, self.snapshot.row_count)
+        if self._query.filter is None and read != expected:
+            raise MissingRowsError(
+                f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "
+                f"{expected - read:,} are missing. Nothing was published; run the task again."
+            )
+
+
+def _empty(page: Page) -> Page:
+    return Page(page.frame.clear(), page.columns, page.snapshot)
+
+
+def _differences(before: Snapshot, after: Snapshot) -> str:
+    changes = [
+        f"{name} {old} became {new}"
+        for name, old, new in (
+            ("version", before.version, after.version),
+            ("utime", before.utime, after.utime),
+            ("rowCount", before.row_count, after.row_count),
+            ("columns", list(before.columns), list(after.columns)),
+        )
+        if old != new
+    ]
+    return ", ".join(changes)

@@ -1,0 +1,92 @@
+"""The type table: which typed column each of the platform's types becomes, and how its text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.rows.decode import unique_names
+from airflow_provider_anaplat.rows.errors import CellError
+
+
+@dataclass(frozen=True)
+class _FdType:
+    dtype: type[pl.DataType]
+    read: Callable[[pl.Series], pl.Series]
+
+
+def _integers(cells: pl.Series) -> pl.Series:
+    return cells.cast(pl.Int64, strict=False)
+
+
+def _dates(cells: pl.Series) -> pl.Series:
+    """Read dates; a time of midnight is no more than a date, any other time is lost in none."""
+    return cells.str.strip_suffix(" 00:00:00").str.to_date("%Y-%m-%d", strict=False)
+
+
+_INTEGER = _FdType(pl.Int64, _integers)
+_TEXT = _FdType(pl.String, lambda cells: cells)
+# A type outside the contract stays the platform's text: how its cells are written is not known.
+_FD_TYPES = {
+    "INT": _INTEGER,
+    "LONG": _INTEGER,
+    "DOUBLE": _FdType(pl.Float64, lambda cells: cells.cast(pl.Float64, strict=False)),
+    "DATE": _FdType(pl.Date, _dates),
+    "STRING": _TEXT,
+}
+
+
+def schema_of(columns: tuple[Column, ...], *, typed: bool) -> dict[str, type[pl.DataType]]:
+    """Return the frame schema of a dataset's columns.
+
+    :param typed: by each column's type, or all text
+    """
+    names = unique_names([column.name for column in columns])
+    return {
+        name: _FD_TYPES.get(column.fd_type, _TEXT).dtype if typed else pl.String
+        for name, column in zip(names, columns, strict=True)
+    }
+
+
+class Caster:
+    """Turns the text of frames into their columns' types, and counts what had to be given up.
+
+    :param columns: the dataset's columns
+    :param nulls_for_errors: make a cell that its type cannot hold null, instead of failing
+    :param finite: whether the target can hold no NaN and no infinity
+    """
+
+    def __init__(self, columns: tuple[Column, ...], *, nulls_for_errors: bool, finite: bool) -> None:
+        self._types = [_FD_TYPES.get(column.fd_type, _TEXT) for column in columns]
+        self._fd_types = [column.fd_type for column in columns]
+        self._nulls_for_errors = nulls_for_errors
+        self._finite = finite
+        self.lost_cells = 0
+
+    def cast(self, frame: pl.DataFrame, first_row: int) -> pl.DataFrame:
+        """Return the typed frame.
+
+        :param first_row: number of the frame's first row in the dataset, counted from 0
+        :raises CellError: a cell does not fit; column, row and value are named
+        """
+        return pl.DataFrame(
+            [self._column(index, cells, first_row) for index, cells in enumerate(frame.iter_columns())]
+        )
+
+    def _column(self, index: int, cells: pl.Series, first_row: int) -> pl.Series:
+        read = self._types[index].read(cells)
+        if self._finite and read.dtype == pl.Float64:
+            read = pl.select(pl.when(read.is_finite()).then(read).alias(read.name)).to_series()
+        lost = read.null_count() - cells.null_count()
+        if lost and not self._nulls_for_errors:
+            row = (read.is_null() & cells.is_not_null()).arg_true()[0]
+            raise CellError(
+                f"Column {cells.name!r}, row {first_row + row + 1:,} (counted from 1): {cells[row][:100]!r} is "
+                f"not a {self._fd_types[index]}. Set on_cast_error='null' to export such cells as null, or "
+                "export to CSV, which keeps the platform's own text."
+            )
+        self.lost_cells += lost
+        return read

@@ -1,0 +1,42 @@
+"""Run the embedded platform: ``python -m airflow_provider_anaplat.simulator --data flights.csv``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+
+from airflow_provider_anaplat.simulator.server import DEFAULT_TOKEN, Simulator
+from airflow_provider_anaplat.simulator.tables import Table
+
+log = logging.getLogger("airflow_provider_anaplat.simulator")
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m airflow_provider_anaplat.simulator",
+        description="An analytics platform on loopback that serves CSV or Parquet files as datasets.",
+    )
+    parser.add_argument("--port", type=int, default=8765, help="TCP port; 0 takes a free one")
+    parser.add_argument("--data", type=Path, action="append", default=[], metavar="FILE",
+                        help="a CSV (also zipped) or Parquet file; may be given several times")  # fmt: skip
+    parser.add_argument("--null", default="", metavar="TEXT", help="the text that stands for null in CSV files")
+    parser.add_argument("--token", default=DEFAULT_TOKEN, help="the application token that is accepted")
+    arguments = parser.parse_args()
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    tables = {path.name.split(".")[0]: Table.read(path, arguments.null) for path in arguments.data}
+    with Simulator(tables, token=arguments.token, port=arguments.port) as simulator:
+        log.info("The platform listens on %s", simulator.url)
+        for name, table in tables.items():
+            dataset = simulator.platform.add_dataset(name, table)
+            log.info("  dataset %s: %s, %d rows", dataset.ds_id, name, table.frame.height)
+        try:
+            simulator.wait()
+        except KeyboardInterrupt:
+            log.info("Stopped")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""Access to the TCP connection behind a request, which ASGI hides: a reset is one of the faults to show."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from typing import Any
+
+from starlette.types import Scope
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_OPEN: dict[tuple[str, int], asyncio.Transport] = {}
+
+
+class RememberingProtocol(H11Protocol):
+    """Uvicorn's HTTP protocol, which can be asked for the connection of a client's address."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Remember the connection."""
+        self._peer = transport.get_extra_info("peername")[:2]
+        _OPEN[self._peer] = transport
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        _OPEN.pop(self._peer, None)
+        super().connection_lost(exc)
+
+
+def reset_connection(scope: Scope, *, gently: bool = False) -> None:
+    """End the request's connection.
+
+    :param gently: send what is in the buffers and then FIN, instead of RST at once
+    """
+    transport = _OPEN[tuple(scope["client"])]
+    if gently:
+        transport.close()
+        return
+    linger_for_no_time = struct.pack("ii", 1, 0)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_no_time)
+    transport.abort()

@@ -1,0 +1,188 @@
+"""The embedded platform behind a real socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from airflow_provider_anaplat.client.operations import OPERATIONS, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.simulator.connections import RememberingProtocol
+from airflow_provider_anaplat.simulator.platform import Platform, Refused
+from airflow_provider_anaplat.simulator.replies import Fault, Reply, failure
+from airflow_provider_anaplat.simulator.tables import Table
+
+DEFAULT_TOKEN = "simulator-token"  # noqa: S105 - opens nothing but this server
+
+
+@dataclass(frozen=True)
+class ReceivedRequest:
+    """A line of the ledger: a request as the platform saw it."""
+
+    operation: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass
+class _PlannedFault:
+    operation: str
+    fault: Fault
+    times: int | None
+    after_act: bool
+    when: Callable[[Mapping[str, Any]], bool]
+
+
+class Simulator:
+    """The embedded platform as a server on loopback, for the length of a ``with`` block.
+
+    :param tables: the tables that creations find, by name
+    :param creation_statuses: what successive dataset lists show of a new dataset, the last one for good;
+        None hides it
+    :param token: the application token that is accepted
+    :param user_token: a user token that is accepted in the header besides
+    :param port: TCP port; 0 takes a free one
+
+    ``platform`` holds the datasets and users, ``ledger`` every request that came.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Table] | None = None,
+        *,
+        creation_statuses: Sequence[str | None] = ("处理中", "处理中", "FINISHED"),
+        token: str = DEFAULT_TOKEN,
+        user_token: str | None = None,
+        port: int = 0,
+    ) -> None:
+        self.platform = Platform(tables, creation_statuses)
+        self.token = token
+        self.user_token = user_token
+        self.ledger: list[ReceivedRequest] = []
+        self._faults: list[_PlannedFault] = []
+        self._lock = threading.Lock()
+        self._port = port
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address that a connection needs."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def inject(
+        self,
+        operation: str,
+        fault: Fault,
+        *,
+        times: int | None = 1,
+        after_act: bool = False,
+        when: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+    ) -> None:
+        """Let an operation fail.
+
+        :param operation: name in the operation table
+        :param fault: one of :mod:`airflow_provider_anaplat.simulator.replies`
+        :param times: how often; None for ever
+        :param after_act: carry the request out first, and spoil only the answer
+        :param when: which requests, by their body
+        """
+        self._faults.append(_PlannedFault(operation, fault, times, after_act, when))
+
+    def requests(self, operation: str) -> list[ReceivedRequest]:
+        """Return the requests to an operation so far."""
+        return [request for request in self.ledger if request.operation == operation]
+
+    def app(self) -> ASGIApp:
+        """Return the platform as an ASGI application."""
+        return Starlette(
+            routes=[
+                Route(operation.path, self._endpoint(operation), methods=[operation.method])
+                for operation in OPERATIONS
+            ]
+        )
+
+    def __enter__(self) -> Simulator:
+        listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = listener.getsockname()[1]
+        config = uvicorn.Config(self.app(), http=RememberingProtocol, log_level="critical", lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listener]}, name="anaplat-simulator", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server and self._thread:
+            self._server.should_exit = True
+            self._server.force_exit = True
+            self._thread.join(timeout=10)
+
+    def wait(self) -> None:
+        """Serve until the server is stopped."""
+        if self._thread:
+            self._thread.join()
+
+    def _endpoint(self, operation: Operation) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Any:
+            try:
+                body = await request.body()
+            except ClientDisconnect:
+                return Reply(400)
+            return await run_in_threadpool(self._reply, operation, request, body)
+
+        return endpoint
+
+    def _reply(self, operation: Operation, request: Request, raw: bytes) -> Reply:
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            body = None
+        with self._lock:
+            self.ledger.append(
+                ReceivedRequest(operation.name, request.url.path, dict(request.headers), body)
+            )
+            planned = self._next_fault(operation.name, body)
+            if planned and not (planned.after_act or planned.fault.needs_answer):
+                return planned.fault.spoil(Reply())
+            reply = self._answer(operation, request, body)
+        return planned.fault.spoil(reply) if planned else reply
+
+    def _next_fault(self, operation: str, body: Any) -> _PlannedFault | None:
+        for planned in self._faults:
+            if planned.operation == operation and planned.times != 0 and planned.when(body or {}):
+                if planned.times is not None:
+                    planned.times -= 1
+                return planned
+        return None
+
+    def _answer(self, operation: Operation, request: Request, body: Any) -> Reply:
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            return failure("the body is not application/json")
+        if not isinstance(body, dict):
+            return failure("the body is not a JSON object")
+        in_header = operation.token_in == "header"
+        token = request.headers.get(TOKEN_HEADER) if in_header else body.get("token")
+        if token is None:
+            return failure("no token provided", code=1018, status=403)
+        if token != self.token and not (in_header and self.user_token and token == self.user_token):
+            return failure("the token is invalid or expired", code=1018, status=403)
+        try:
+            return self.platform.answer(operation.name, request.path_params, body, request.query_params)
+        except Refused as refused:
+            return failure(str(refused), code=refused.code)
