@@ -12,12 +12,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from airflow_provider_anaplat.client import operations
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
-from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.client.errors import (
+    AnaplatInvalidAnswerError,
+    AnaplatRequestError,
+    AnaplatSettingsError,
+)
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
     Column,
-    CreatedUsers,
     CreateDatasetRequest,
+    CreatedUsers,
     CreationTask,
     Dataset,
     DatasetData,
@@ -168,21 +172,17 @@ class AnaplatClient:
         """Return all dashboard pages (operation 7, List dashboard pages)."""
         return self._send(operations.LIST_PAGES)
 
-    def create_users(
-        self, users: Sequence[NewUser], *, user_property_type: int | None = None
-    ) -> CreatedUsers:
+    def create_users(self, users: Sequence[NewUser], *, user_property_type: int | None = None) -> CreatedUsers:
         """Create users (operation 8, Create users in bulk).
 
         :param users: the users; the contract names no limit on their number
         :param user_property_type: sent as ``userPropertyType``; the contract leaves its values open
         :raises AnaplatOutcomeUnknownError: the answer was lost; the users may or may not be created
         """
-        body: dict[str, Any] = {
-            "users": [user.model_dump(by_alias=True, exclude_none=True) for user in users]
-        }
+        body: dict[str, Any] = {"users": [user.model_dump(by_alias=True, exclude_none=True) for user in users]}
         if user_property_type is not None:
             body["userPropertyType"] = user_property_type
-        message: str = self._send(operations.CREATE_USERS, json=body)
+        message = self._send(operations.CREATE_USERS, json=body)
         count = re.match(r"\s*(\d+)", message)
         return CreatedUsers(count=int(count[1]) if count else None, message=message)
 
@@ -215,30 +215,30 @@ class AnaplatClient:
         :raises AnaplatRequestError: a path outside ``/public-api/``; nothing was sent
         :raises AnaplatOutcomeUnknownError: the answer to a call that is not repeatable was lost
         """
-        operation = Operation(path, _checked_path(path), token_in, repeatable, Any, method.upper())
+        operation = Operation[Any](path, _checked_path(path), token_in, repeatable, object, method.upper())
         return self._transport.send(operation, operation.path, read_payload, json=json, params=params)
 
     def _send(
         self,
-        operation: Operation,
+        operation: Operation[T],
         *,
         ids: Mapping[str, str] | None = None,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
-    ) -> Any:
-        def read(answer: Answer) -> Any:
+    ) -> T:
+        def read(answer: Answer) -> T:
             return validated(operation.answer, read_payload(answer), answer)
 
         return self._transport.send(operation, _path(operation, ids or {}), read, json=json, params=params)
 
 
-def validated(kind: Any, payload: Any, answer: Answer) -> Any:
+def validated(kind: type[T], payload: Any, answer: Answer) -> T:
     """Return a payload as the type that the contract gives it.
 
     :raises AnaplatInvalidAnswerError: it has another shape; the first places where are named
     """
     try:
-        return _adapter(kind).validate_python(payload)
+        value: T = _adapter(kind).validate_python(payload)  # type: ignore[arg-type]  # a type is hashable
     except ValidationError as error:
         places = "; ".join(
             f"{'.'.join(map(str, problem['loc'])) or 'response'}: {problem['msg']}"
@@ -247,6 +247,7 @@ def validated(kind: Any, payload: Any, answer: Answer) -> Any:
         raise answer.error(
             AnaplatInvalidAnswerError, f"the answer has another shape than the contract's: {places}."
         ) from error
+    return value
 
 
 @cache
@@ -257,16 +258,16 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def _checked_base_url(base_url: str) -> str:
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise AnaplatRequestError("base_url needs http:// or https:// and a host.")
+        raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise AnaplatRequestError("base_url holds more than scheme, host, port and path prefix.")
+        raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
     return base_url.rstrip("/")
 
 
 def _checked_token(name: str, token: str) -> str:
     # A header with such characters would be refused by lower layers, with the token in their message.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise AnaplatRequestError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
+        raise AnaplatSettingsError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
     return token
 
 
@@ -280,7 +281,7 @@ def _checked_path(path: str) -> str:
     return path
 
 
-def _path(operation: Operation, ids: Mapping[str, str]) -> str:
+def _path(operation: Operation[Any], ids: Mapping[str, str]) -> str:
     for name, value in ids.items():
         if not isinstance(value, str) or not value.strip() or "/" in value or value in (".", ".."):
             raise AnaplatRequestError(

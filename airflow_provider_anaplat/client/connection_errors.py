@@ -31,32 +31,50 @@ def connection_error(
     return translated
 
 
-def _classify(
-    error: requests.RequestException, host: str
-) -> tuple[type[errors.AnaplatError], str, str]:
+def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.AnaplatError], str, str]:
     causes = list(_chain(error))
     if _any(causes, urllib3_errors.NameResolutionError):
-        return errors.AnaplatUnreachableError, "DNS", f"the host name in {host} is not known. Check the connection's host."
+        return (
+            errors.AnaplatUnreachableError,
+            "DNS",
+            f"the host name in {host} is not known. Check the connection's host.",
+        )
     if _any(causes, ssl.SSLCertVerificationError):
-        return errors.AnaplatUnreachableError, "TLS", (
-            f"the certificate of {host} is not trusted. Give the CA bundle's path in the connection's "
-            "extra `verify`."
+        return (
+            errors.AnaplatUnreachableError,
+            "TLS",
+            (
+                f"the certificate of {host} is not trusted. Give the CA bundle's path in the connection's "
+                "extra `verify`."
+            ),
         )
     if isinstance(error, requests.exceptions.SSLError):
-        return errors.AnaplatConnectionError, "TLS", (
-            f"no secure connection to {host}. Check scheme and port; the platform may speak plain http there."
+        return (
+            errors.AnaplatConnectionError,
+            "TLS",
+            (f"no secure connection to {host}. Check scheme and port; the platform may speak plain http there."),
         )
     if isinstance(error, requests.exceptions.ConnectTimeout):
-        return errors.AnaplatConnectTimeoutError, "TCP", (
-            f"{host} did not accept a connection in time. Check host, port, proxy and firewall."
+        return (
+            errors.AnaplatConnectTimeoutError,
+            "TCP",
+            (f"{host} did not accept a connection in time. Check host, port, proxy and firewall."),
         )
     if isinstance(error, requests.exceptions.ReadTimeout) or _any(causes, urllib3_errors.ReadTimeoutError):
-        return errors.AnaplatTimeoutError, "HTTP", (
-            f"{host} accepted the request and did not answer in time. The connection's extra "
-            "`read_timeout` (seconds) says how long is waited."
+        return (
+            errors.AnaplatTimeoutError,
+            "HTTP",
+            (
+                f"{host} accepted the request and did not answer in time. The connection's extra "
+                "`read_timeout` (seconds) says how long is waited."
+            ),
         )
     if _any(causes, urllib3_errors.NewConnectionError) or _any(causes, ConnectionRefusedError):
-        return errors.AnaplatUnreachableError, "TCP", f"no connection to {host}. Check host and port, and that it is up."
+        return (
+            errors.AnaplatUnreachableError,
+            "TCP",
+            f"no connection to {host}. Check host and port, and that it is up.",
+        )
     if isinstance(error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError):
         return errors.AnaplatTruncatedAnswerError, "HTTP", f"{host} broke off in the middle of its answer."
     if isinstance(error, requests.exceptions.ConnectionError):

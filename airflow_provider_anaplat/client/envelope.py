@@ -107,7 +107,7 @@ def read_payload(answer: Answer, load: Callable[[bytes], Any] = json.loads) -> A
             errors.AnaplatInvalidAnswerError,
             "the answer has no `result`; is this host, with this path prefix, the platform?",
         )
-    _raise_refusal(answer, envelope)
+    return _raise_refusal(answer, envelope)
 
 
 def is_known_refusal(error: errors.AnaplatError) -> bool:
@@ -134,9 +134,7 @@ def _raise_not_json(answer: Answer) -> NoReturn:
     if not body:
         raise answer.error(errors.AnaplatTruncatedAnswerError, "the answer is empty.")
     if body.startswith((b"{", b"[")):
-        raise answer.error(
-            errors.AnaplatTruncatedAnswerError, "the answer is cut off, or is not valid JSON."
-        )
+        raise answer.error(errors.AnaplatTruncatedAnswerError, "the answer is cut off, or is not valid JSON.")
     raise answer.error(
         errors.AnaplatInvalidAnswerError,
         "the answer is not JSON. Check the connection's host, port and path prefix; a proxy or a login "

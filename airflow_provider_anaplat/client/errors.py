@@ -39,6 +39,10 @@ class AnaplatRequestError(AnaplatError, ValueError):
     """The request is unusable; nothing was sent."""
 
 
+class AnaplatSettingsError(AnaplatRequestError):
+    """The connection to the platform is set up in a way that cannot work; nothing was sent."""
+
+
 class AnaplatConnectionError(AnaplatError):
     """No answer came: the connection could not be made, or broke.
 
@@ -98,3 +102,12 @@ class AnaplatRateLimitedError(AnaplatRefusedError):
 
 class AnaplatServerError(AnaplatRefusedError):
     """The platform failed while carrying out the request."""
+
+
+# What may be gone at the next attempt, for those who poll.
+PASSING_ERRORS = (
+    AnaplatConnectionError,
+    AnaplatTruncatedAnswerError,
+    AnaplatRateLimitedError,
+    AnaplatServerError,
+)

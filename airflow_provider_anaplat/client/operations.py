@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Generic, Literal, TypeVar
 
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
@@ -15,15 +15,16 @@ from airflow_provider_anaplat.client.models import (
     SubscriptionPlan,
 )
 
+T = TypeVar("T")
 TokenPlace = Literal["body", "header"]
 
 PATH_PREFIX = "/public-api/"
-TOKEN_HEADER = "X-Auth-Token"  # noqa: S105 - the header's name, not a token
+TOKEN_HEADER = "X-Auth-Token"
 MAX_ROWS_PER_CALL = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Generic[T]):
     """One operation of the platform.
 
     :param name: name in logs, errors and metrics
@@ -38,13 +39,11 @@ class Operation:
     path: str
     token_in: TokenPlace
     repeatable: bool
-    answer: Any
+    answer: type[T]
     method: str = "POST"
 
 
-GET_COLUMNS = Operation(
-    "get_columns", "/public-api/data-source/{ds_id}/columns", "header", True, list[Column]
-)
+GET_COLUMNS = Operation("get_columns", "/public-api/data-source/{ds_id}/columns", "header", True, list[Column])
 LIST_DATASETS = Operation("list_datasets", "/public-api/data-source/list", "body", True, list[Dataset])
 READ_ROWS = Operation("read_rows", "/public-api/data-source/{ds_id}/data", "header", True, DatasetData)
 CREATE_DATASET = Operation(

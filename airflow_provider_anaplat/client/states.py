@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client.models import Dataset
 
 # The contract shows FINISHED, 已提交 and 处理中 and calls no list complete. The English words for work in
 # progress and for failure are those that platforms of this family are known to use.
@@ -21,28 +26,33 @@ class State(Enum):
     UNKNOWN = "unknown"
 
 
-def read_state(
-    word: str | None,
-    success_states: Collection[str] = SUCCESS_STATES,
-    failure_states: Collection[str] = FAILURE_STATES,
-) -> State:
-    """Return what the platform's word means; a word in no table is unknown, and never a success.
+@dataclass(frozen=True, slots=True)
+class StateTable:
+    """Which words mean what; a word in no column is unknown, and never a success.
 
-    :param word: the platform's word; None and the empty word are unknown
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
+    :param success: words that mean done
+    :param failure: words that mean failed
     """
-    if word is None:
+
+    success: tuple[str, ...] = SUCCESS_STATES
+    failure: tuple[str, ...] = FAILURE_STATES
+
+    def read(self, word: str | None) -> State:
+        """Return what the platform's word means."""
+        word = _normalised(word or "")
+        for state, words in (
+            (State.FAILED, self.failure),
+            (State.DONE, self.success),
+            (State.WORKING, WORKING_STATES),
+        ):
+            if word in map(_normalised, words):
+                return state
         return State.UNKNOWN
-    word = _normalised(word)
-    for state, words in (
-        (State.FAILED, failure_states),
-        (State.DONE, success_states),
-        (State.WORKING, WORKING_STATES),
-    ):
-        if word in map(_normalised, words):
-            return state
-    return State.UNKNOWN
+
+    def read_dataset(self, datasets: Iterable[Dataset], ds_id: str) -> tuple[State, Dataset | None]:
+        """Find a dataset in the dataset list; one that is not there (yet) is still being worked on."""
+        dataset = next((dataset for dataset in datasets if dataset.ds_id == ds_id), None)
+        return (State.WORKING if dataset is None else self.read(dataset.status)), dataset
 
 
 def _normalised(word: str) -> str:

@@ -71,7 +71,7 @@ class Transport:
 
     def send(
         self,
-        operation: Operation,
+        operation: Operation[Any],
         path: str,
         read: Callable[[Answer], T],
         *,
@@ -98,11 +98,12 @@ class Transport:
             reraise=True,
         )
         try:
-            return retrying(self._exchange, operation, path, read, json, params)
+            result: T = retrying(self._exchange, operation, path, read, json, params)
         except errors.AnaplatError as error:
             if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
                 raise
             raise _outcome_unknown(operation, error) from error
+        return result
 
     def close(self) -> None:
         """Close all connections."""
@@ -110,7 +111,7 @@ class Transport:
 
     def _exchange(
         self,
-        operation: Operation,
+        operation: Operation[Any],
         path: str,
         read: Callable[[Answer], T],
         json: Mapping[str, Any] | None,
@@ -155,7 +156,7 @@ def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-def _may_repeat(operation: Operation, error: BaseException) -> bool:
+def _may_repeat(operation: Operation[Any], error: BaseException) -> bool:
     if not isinstance(error, errors.AnaplatError):
         return False
     if isinstance(error, errors.AnaplatConnectionError) and error.layer == "TLS":
@@ -176,7 +177,7 @@ def _wait(state: tenacity.RetryCallState) -> float:
     return backoff if asked is None else min(asked, _LONGEST_RETRY_AFTER) + min(backoff, 1)
 
 
-def _log_retry(operation: Operation, state: tenacity.RetryCallState, attempts: int) -> None:
+def _log_retry(operation: Operation[Any], state: tenacity.RetryCallState, attempts: int) -> None:
     log.warning(
         "%s (attempt %d of %d; next one in %.1f s)",
         state.outcome.exception() if state.outcome else operation.name,
@@ -199,7 +200,7 @@ def _seconds(retry_after: str | None) -> float | None:
     return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
 
 
-def _outcome_unknown(operation: Operation, error: errors.AnaplatError) -> errors.AnaplatError:
+def _outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:
     return errors.AnaplatOutcomeUnknownError(
         f"{operation.name}: the request left, and whether the platform carried it out is not known. "
         f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",

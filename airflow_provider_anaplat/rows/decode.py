@@ -110,7 +110,7 @@ def _fast(body: bytes) -> tuple[dict[str, Any], pl.Series] | None:
     cells = rows.explode()
     quotes = 2 * (len(cells) - cells.null_count())
     if body.find(rb"\"", start.end(), end) >= 0:
-        quotes += cells.str.count_matches('"', literal=True).sum()
+        quotes += int(cells.str.count_matches('"', literal=True).sum())
     if quotes != body.count(b'"', start.end(), end) or not isinstance(envelope, dict):
         return None
     return envelope, rows

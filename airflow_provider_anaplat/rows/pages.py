@@ -153,7 +153,8 @@ class PageReader:
         names = [column.name for column in self._client.get_columns(self._query.ds_id)]
         if name not in names:
             raise AnaplatRequestError(
-                f"sort_by: dataset {self._query.ds_id} has no column {name!r}; it has {', '.join(map(repr, names))}."
+                f"sort_by: dataset {self._query.ds_id} has no column {name!r}; "
+                f"it has {', '.join(map(repr, names))}."
             )
 
     def _check_count(self, read: int) -> None:

@@ -28,8 +28,8 @@ class Sink(Protocol):
 class CsvSink:
     """CSV in UTF-8 with a header line: null is an empty field, the empty text is ``""``."""
 
-    typed = False
-    finite = False
+    typed: ClassVar[bool] = False
+    finite: ClassVar[bool] = False
 
     def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
         """Write the header and all rows."""
@@ -41,10 +41,10 @@ class CsvSink:
 class NdjsonSink:
     """One JSON object a line, typed."""
 
-    typed = True
-    finite = True
+    typed: ClassVar[bool] = True
+    finite: ClassVar[bool] = True
 
-    def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:  # noqa: ARG002
+    def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
         """Write all rows."""
         for frame in frames:
             frame.write_ndjson(file)
@@ -53,8 +53,8 @@ class NdjsonSink:
 class ParquetSink:
     """Parquet, typed, compressed with Zstandard."""
 
-    typed = True
-    finite = False
+    typed: ClassVar[bool] = True
+    finite: ClassVar[bool] = False
 
     def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
         """Write all rows, one page after the other: Polars asks for a frame when it can take one."""

@@ -180,7 +180,12 @@ class Platform:
         dataset = self.add_dataset(
             body["name"], table or _EMPTY_TABLE, statuses, body.get("parentDirId") or "root"
         )
-        task = {"taskId": f"task-{dataset.ds_id}", "status": "已提交", "result": "处理中", "dsId": dataset.ds_id}
+        task = {
+            "taskId": f"task-{dataset.ds_id}",
+            "status": "已提交",
+            "result": "处理中",
+            "dsId": dataset.ds_id,
+        }
         return success(task)
 
     def _create_users(self, _ids: Any, body: Mapping[str, Any], _query: Any) -> Reply:

@@ -1,4 +1,7 @@
-"""A pytest fixture; name it in a ``conftest.py``: ``pytest_plugins = ["airflow_provider_anaplat.simulator.pytest_plugin"]``."""
+"""A pytest fixture, for a ``conftest.py`` that says so.
+
+``pytest_plugins = ["airflow_provider_anaplat.simulator.pytest_plugin"]``
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,6 @@ from airflow_provider_anaplat.simulator.server import Simulator
 
 @pytest.fixture
 def anaplat_simulator() -> Iterator[Simulator]:
-    """An embedded platform of its own for each test, empty to begin with."""
+    """Start an embedded platform of its own for each test, empty to begin with."""
     with Simulator() as simulator:
         yield simulator

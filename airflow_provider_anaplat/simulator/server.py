@@ -23,7 +23,7 @@ from airflow_provider_anaplat.simulator.platform import Platform, Refused
 from airflow_provider_anaplat.simulator.replies import Fault, Reply, failure
 from airflow_provider_anaplat.simulator.tables import Table
 
-DEFAULT_TOKEN = "simulator-token"  # noqa: S105 - opens nothing but this server
+DEFAULT_TOKEN = "simulator-token"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Simulator:
         if self._thread:
             self._thread.join()
 
-    def _endpoint(self, operation: Operation) -> Callable[[Request], Any]:
+    def _endpoint(self, operation: Operation[Any]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Any:
             try:
                 body = await request.body()
@@ -148,15 +148,13 @@ class Simulator:
 
         return endpoint
 
-    def _reply(self, operation: Operation, request: Request, raw: bytes) -> Reply:
+    def _reply(self, operation: Operation[Any], request: Request, raw: bytes) -> Reply:
         try:
             body = json.loads(raw)
         except ValueError:
             body = None
         with self._lock:
-            self.ledger.append(
-                ReceivedRequest(operation.name, request.url.path, dict(request.headers), body)
-            )
+            self.ledger.append(ReceivedRequest(operation.name, request.url.path, dict(request.headers), body))
             planned = self._next_fault(operation.name, body)
             if planned and not (planned.after_act or planned.fault.needs_answer):
                 return planned.fault.spoil(Reply())
@@ -171,7 +169,7 @@ class Simulator:
                 return planned
         return None
 
-    def _answer(self, operation: Operation, request: Request, body: Any) -> Reply:
+    def _answer(self, operation: Operation[Any], request: Request, body: Any) -> Reply:
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
             return failure("the body is not application/json")
         if not isinstance(body, dict):

@@ -19,7 +19,7 @@ _FD_TYPES: tuple[tuple[str, Callable[[pl.Series], pl.Series]], ...] = (
     ("DOUBLE", lambda cells: cells.cast(pl.Float64, strict=False)),
     ("DATE", lambda cells: cells.str.to_date("%Y-%m-%d", strict=False)),
 )
-_CONDITION = {
+_CONDITION: dict[str, Callable[[pl.Expr, Any], pl.Expr]] = {
     "EQ": lambda column, values: column == values[0],
     "NE": lambda column, values: column != values[0],
     "GT": lambda column, values: column > values[0],
@@ -27,8 +27,8 @@ _CONDITION = {
     "LT": lambda column, values: column < values[0],
     "LE": lambda column, values: column <= values[0],
     "IN": lambda column, values: column.is_in(values),
-    "IS_NULL": lambda column, values: column.is_null(),
-    "NOT_NULL": lambda column, values: column.is_not_null(),
+    "IS_NULL": lambda column, _: column.is_null(),
+    "NOT_NULL": lambda column, _: column.is_not_null(),
 }
 
 

@@ -1,0 +1,56 @@
+# The two commands of the README are `make demo` and `make test`; `make help` lists the others.
+PYTHON ?= python3
+AIRFLOW ?= 3.3.2
+CONSTRAINTS := constraints/airflow-$(AIRFLOW).txt
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
+
+.PHONY: help demo test lint types check build clean constraints
+.DEFAULT_GOAL := help
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platform
+	@$(BIN)/python demo/run.py
+
+test: $(INSTALLED) ## Run the whole test suite
+	@$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED) ## Check types
+	$(BIN)/mypy
+
+check: lint types test ## Check style and types and run the tests
+
+build: $(INSTALLED) ## Build wheel and source distribution into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
+	@$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
+	    --constraint <(echo apache-airflow==$(AIRFLOW)) --no-header --no-annotate --no-emit-index-url \
+	    --output-file $(CONSTRAINTS)
+
+clean: ## Remove what the other commands made
+	rm -rf $(VENV) .demo dist .mypy_cache .pytest_cache .ruff_cache
+
+constraints: SHELL := /bin/bash
+
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing: install Python 3.11 or newer, or name it: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is $$($(PYTHON) --version); this project needs Python 3.11 or newer. Name one: make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || { echo "$(PYTHON) cannot make virtual environments: install its venv package (Debian: apt install python3-venv)"; exit 1; }
+	@echo "Installing Airflow $(AIRFLOW) and this project into $(VENV) (a minute or two) ..."
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" --editable ".[dev]" || { echo "The installation failed; see the messages above. It needs the Python package index."; exit 1; }
+	@touch $@
+
+$(CONSTRAINTS):
+	@echo "There is no $@: this project is tested with $$(ls constraints | sed -E 's/airflow-(.*)\.txt/\1/' | tr '\n' ' ')"; exit 1

@@ -1,0 +1,91 @@
+"""The hook: from an Airflow connection to a client of the platform."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseHook
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.hooks.settings import client_arguments
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client import AnaplatClient
+
+# The layer that failed, for the person who presses Test; the first type that fits counts.
+_LAYERS: tuple[tuple[type[errors.AnaplatError], str], ...] = (
+    (errors.AnaplatSettingsError, "Address"),
+    (errors.AnaplatAuthenticationError, "Token"),
+    (errors.AnaplatPermissionError, "Token"),
+    (errors.AnaplatInvalidAnswerError, "Envelope"),
+    (errors.AnaplatRefusedError, "HTTP"),
+    (errors.AnaplatRedirectError, "HTTP"),
+)
+
+
+class AnaplatHook(BaseHook):
+    """Holds the connection to the platform.
+
+    Host: the platform's address, with or without scheme (https by default), port and path prefix.
+    Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
+    ``max_retries``, ``verify``, ``cert`` and ``proxies``, as at
+    :class:`~airflow_provider_anaplat.client.client.AnaplatClient`.
+
+    :param anaplat_conn_id: id of the Airflow connection
+    """
+
+    conn_name_attr = "anaplat_conn_id"
+    default_conn_name = "anaplat_default"
+    conn_type = "anaplat"
+    hook_name = "Anaplat"
+
+    def __init__(self, anaplat_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.anaplat_conn_id = anaplat_conn_id
+        self._client: AnaplatClient | None = None
+
+    def get_conn(self) -> AnaplatClient:
+        """Return the client, the same one at each call.
+
+        :raises AnaplatSettingsError: the connection lacks a host or a token, or has an unusable extra
+        """
+        if self._client is None:
+            connection = self.get_connection(self.anaplat_conn_id)
+            self._client = _client(connection, connection.extra_dejson)
+        return self._client
+
+    @classmethod
+    async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
+        """Return a client, for a trigger: everything of Airflow's is asked for on the event loop.
+
+        The client's methods block; run them in a thread, where they touch nothing of Airflow.
+        """
+        from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
+
+        connection = await get_async_connection(anaplat_conn_id, hook=cls)
+        return _client(connection, await get_async_extra_dejson(connection))
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""
+        try:
+            datasets = self.get_conn().list_datasets()
+        except errors.AnaplatError as error:
+            layer = getattr(error, "layer", None) or next(
+                (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"
+            )
+            return False, f"{layer}: {error}"
+        return True, f"The platform answers, and the token is good for {len(datasets)} datasets."
+
+
+def _client(connection: Any, extra: dict[str, Any]) -> AnaplatClient:
+    from airflow_provider_anaplat.client import AnaplatClient
+
+    return AnaplatClient(
+        **client_arguments(
+            host=connection.host,
+            schema=connection.schema,
+            port=connection.port,
+            password=connection.password,
+            extra=extra,
+        )
+    )

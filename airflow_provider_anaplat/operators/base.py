@@ -1,0 +1,31 @@
+"""What the operators share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseOperator
+
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client import AnaplatClient
+
+
+class AnaplatOperator(BaseOperator):
+    """An operator that talks to the platform.
+
+    Its result is a small dictionary; each entry is an XCom of its own besides, so that
+    ``task.output["dsId"]`` can be handed to another task.
+
+    :param anaplat_conn_id: id of the Airflow connection (templated)
+    """
+
+    def __init__(self, *, anaplat_conn_id: str = AnaplatHook.default_conn_name, **kwargs: Any) -> None:
+        kwargs.setdefault("multiple_outputs", True)
+        super().__init__(**kwargs)
+        self.anaplat_conn_id = anaplat_conn_id
+
+    def client(self) -> AnaplatClient:
+        """Return a client of the platform."""
+        return AnaplatHook(self.anaplat_conn_id).get_conn()
