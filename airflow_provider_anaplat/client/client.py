@@ -215,7 +215,9 @@ class AnaplatClient:
         :raises AnaplatRequestError: a path outside ``/public-api/``; nothing was sent
         :raises AnaplatOutcomeUnknownError: the answer to a call that is not repeatable was lost
         """
-        operation = Operation[Any](path, _checked_path(path), token_in, repeatable, object, method.upper())
+        operation: Operation[Any] = Operation(
+            path, _checked_path(path), token_in, repeatable, object, method.upper()
+        )
         return self._transport.send(operation, operation.path, read_payload, json=json, params=params)
 
     def _send(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -113,8 +114,11 @@ def read_payload(answer: Answer, load: Callable[[bytes], Any] = json.loads) -> A
 def is_known_refusal(error: errors.AnaplatError) -> bool:
     """Tell whether the platform said for certain that it did not carry out a write.
 
-    A server error that names no known reason says nothing of what happened before it.
+    A server error that names no known reason says nothing of what happened before it, and "see other" is how
+    a server may answer what it has carried out.
     """
+    if isinstance(error, errors.AnaplatRedirectError):
+        return error.status != HTTPStatus.SEE_OTHER
     return isinstance(error, errors.AnaplatRefusedError) and not isinstance(error, errors.AnaplatServerError)
 
 

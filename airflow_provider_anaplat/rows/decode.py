@@ -107,6 +107,8 @@ def _fast(body: bytes) -> tuple[dict[str, Any], pl.Series] | None:
     except (ValueError, pl.exceptions.PolarsError):
         return None
     rows = rows.explode() if rows.list.len()[0] else rows.explode().clear()
+    if rows.null_count():
+        return None
     cells = rows.explode()
     quotes = 2 * (len(cells) - cells.null_count())
     if body.find(rb"\"", start.end(), end) >= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,7 +36,7 @@ def _local_file(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not path.is_file():
         raise OutputError(f"Cannot write {path}: it exists and is no regular file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(_temporary_name(path.name))
     try:
         with temporary.open("xb") as file:
             yield file
@@ -49,13 +49,19 @@ def _local_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _stored_file(path: Any) -> Iterator[BinaryIO]:
-    # With autocommit off, fsspec makes the object visible at commit(): for S3, the multipart upload ends then.
-    file = path.fs.open(path.path, "wb", autocommit=False)
+    # A temporary object works on every store. fsspec's own way (autocommit off) would spare the copy, and some
+    # of its file systems ignore it.
+    temporary = path.with_name(_temporary_name(path.name))
     try:
-        yield file
+        with temporary.fs.open(temporary.path, "wb") as file:
+            yield file
+        path.fs.mv(temporary.path, path.path)
     except BaseException:
-        file.close()
-        file.discard()
+        with suppress(FileNotFoundError):
+            temporary.fs.rm(temporary.path)
         raise
-    file.close()
-    file.commit()
+
+
+def _temporary_name(name: str) -> str:
+    """Return a name that readers of a folder pass over: hidden, and without the suffix of a format."""
+    return f".{name}.{secrets.token_hex(4)}.tmp"

@@ -59,7 +59,10 @@ class ParquetSink:
     def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
         """Write all rows, one page after the other: Polars asks for a frame when it can take one."""
         source = register_io_source(lambda *_: frames, schema=dict(schema))
-        source.sink_parquet(file, compression="zstd", maintain_order=True)
+        try:
+            source.sink_parquet(file, compression="zstd", maintain_order=True)
+        except pl.exceptions.ComputeError as error:  # how Polars reports that the file cannot be written
+            raise OSError(str(error)) from error
 
 
 SINKS: Mapping[str, type[Sink]] = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Airflow reads these when it is first imported, so they are set before any test module is.
+AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="anaplat-tests-"))
+os.environ.update(
+    AIRFLOW_HOME=str(AIRFLOW_HOME),
+    AIRFLOW__CORE__LOAD_EXAMPLES="False",
+    AIRFLOW__CORE__DAGS_FOLDER=str(AIRFLOW_HOME / "dags"),
+    NO_PROXY="127.0.0.1",
+)
+
+from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
+from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
+
+pytest_plugins = ["airflow_provider_anaplat.simulator.pytest_plugin"]
+
+TEXTS = Table.of_rows(
+    [("id", "INT"), ("text", "STRING")],
+    [["1", None], ["2", ""], ["3", "null"], ["4", 'quo"te, back\\slash\nand 😀 中']],
+)
+
+
+def numbers(count: int) -> Table:
+    """A table of this many rows, whose column ``n`` counts them from 0."""
+    return Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [[str(i), str(i / 2)] for i in range(count)])
+
+
+@pytest.fixture
+def platform(anaplat_simulator: Simulator) -> Simulator:
+    return anaplat_simulator
+
+
+@pytest.fixture
+def client(platform: Simulator) -> AnaplatClient:
+    return AnaplatClient(platform.url, platform.token)
+
+
+@pytest.fixture
+def impatient(platform: Simulator) -> AnaplatClient:
+    """A client that tries once, and waits a second at most."""
+    return AnaplatClient(platform.url, platform.token, max_retries=0, read_timeout=1)
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Set the connection ``anaplat_default``, as a user's unit test would."""
+
+    def connect(simulator: Simulator | None = None, **fields: object) -> None:
+        connection: dict[str, object] = {"conn_type": "anaplat"}
+        if simulator is not None:
+            connection |= {"host": simulator.url, "password": simulator.token}
+        monkeypatch.setenv("AIRFLOW_CONN_ANAPLAT_DEFAULT", json.dumps(connection | fields))
+
+    return connect

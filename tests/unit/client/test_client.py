@@ -1,0 +1,234 @@
+"""Every operation against a real socket: what is sent, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pendulum
+import pytest
+from conftest import TEXTS, numbers
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
+from airflow_provider_anaplat.client.operations import OPERATIONS
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+CALLS: dict[str, Callable[[AnaplatClient], Any]] = {
+    "get_columns": lambda client: client.get_columns("ds1"),
+    "list_datasets": lambda client: client.list_datasets(),
+    "read_rows": lambda client: client.read_rows("ds1"),
+    "create_dataset": lambda client: client.create_dataset(
+        CreateDatasetRequest(ac_id="account", name="new", table_query=TableQuery(table="t"))
+    ),
+    "list_authorized_datasets": lambda client: client.list_authorized_datasets("u1"),
+    "list_authorized_pages": lambda client: client.list_authorized_pages("u1"),
+    "list_pages": lambda client: client.list_pages(),
+    "create_users": lambda client: client.create_users([NewUser(login_id="ada")]),
+    "get_subscriptions": lambda client: client.get_subscriptions(["s1"]),
+}
+IN_HEADER = {"get_columns", "read_rows"}
+
+
+def test_the_table_is_the_contracts() -> None:
+    assert {operation.name for operation in OPERATIONS} == set(CALLS)
+    assert {operation.name for operation in OPERATIONS if operation.token_in == "header"} == IN_HEADER
+    assert {op.name for op in OPERATIONS if not op.repeatable} == {"create_dataset", "create_users"}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_token_goes_where_the_contract_says(name: str) -> None:
+    with Simulator(user_token="a-user-token") as platform:
+        platform.platform.add_dataset("texts", TEXTS)
+        CALLS[name](AnaplatClient(platform.url, platform.token))
+        platform.platform.users.clear()
+        CALLS[name](AnaplatClient(platform.url, platform.token, user_token="a-user-token"))
+    as_application, as_user = platform.requests(name)
+    header, body = "x-auth-token", "token"
+    if name in IN_HEADER:
+        assert as_application.headers[header] == platform.token
+        assert as_user.headers[header] == "a-user-token"
+        assert body not in as_application.body
+    else:
+        assert header not in as_application.headers
+        assert as_application.body[body] == as_user.body[body] == platform.token
+
+
+def test_rows_come_with_their_columns_and_version(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("texts", TEXTS)
+    data = client.read_rows(dataset.ds_id, offset=1, limit=2, sort_by="id", sort_type="desc")
+    assert data.preview == [["3", "null"], ["2", ""]]
+    assert [(column.name, column.fd_type) for column in data.columns] == [("id", "INT"), ("text", "STRING")]
+    assert (data.version, data.row_count) == (1, 4)
+    assert platform.requests("read_rows")[0].body == {
+        "offset": 1,
+        "limit": 2,
+        "sortFactor": {"name": "id", "sortType": "desc"},
+    }
+
+
+def test_a_filter_is_sent_as_it_is(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(10))
+    condition = {"type": "condition", "value": {"name": "n", "filterType": "GE", "filterValue": [7]}}
+    data = client.read_rows("ds1", filter={"combineType": "AND", "conditions": [condition]})
+    assert [row[0] for row in data.preview] == ["7", "8", "9"]
+
+
+def test_columns_need_a_body_that_is_not_empty(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    assert [column.seq_no for column in client.get_columns("ds1")] == [0, 1]
+    assert platform.requests("get_columns")[0].body == {}
+
+
+def test_timestamps_become_aware(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("texts", TEXTS)
+    (listed,) = client.list_datasets()
+    assert isinstance(listed.utime, pendulum.DateTime)
+    assert listed.utime == dataset.utime
+
+
+def test_a_timestamp_keeps_its_offset(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.pages = [{"pgId": "p", "ctime": "2024-02-29 08:00:00+0830"}]
+    (page,) = client.list_pages()
+    assert page.ctime == pendulum.datetime(2024, 2, 28, 23, 30, tz="UTC")
+    assert page.model_dump(mode="json", by_alias=True)["ctime"] == "2024-02-29 08:00:00+0830"
+
+
+def test_unknown_fields_are_kept_and_missing_ones_are_none(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.pages = [{"pgId": "p", "settings": {"authorizedOnPC": True}, "newInRelease9": [1]}]
+    (page,) = client.list_pages()
+    assert page.name is None
+    assert page.settings is not None
+    assert page.settings.authorized_on_pc is True
+    assert page.model_extra == {"newInRelease9": [1]}
+
+
+def test_a_subscriptions_last_send_is_a_moment(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.subscriptions["s1"] = {"scId": "s1", "lastSendTime": 1700000000123}
+    (plan,) = client.get_subscriptions(["s1", "s2"])
+    assert plan.last_send_time == pendulum.from_timestamp(1700000000.123)
+    assert plan.model_dump(mode="json", by_alias=True)["lastSendTime"] == 1700000000123
+
+
+def test_a_record_without_its_id_is_an_invalid_answer(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.pages = [{"pgId": "p"}, {"name": "without an id"}]
+    with pytest.raises(AnaplatInvalidAnswerError, match=r"1\.pgId: Field required"):
+        client.list_pages()
+
+
+def test_a_creation_sends_what_is_given_and_nothing_else(client: AnaplatClient, platform: Simulator) -> None:
+    request = CreateDatasetRequest.model_validate(
+        {"acId": "a", "name": "n", "tableQuery": {"queryType": "query", "query": "select 1"}, "type": "Index"}
+    )
+    task = client.create_dataset(request)
+    assert (task.status, task.result) == ("已提交", "处理中")
+    (sent,) = platform.requests("create_dataset")
+    assert sent.body == {
+        "token": platform.token,
+        "acId": "a",
+        "name": "n",
+        "tableQuery": {"queryType": "query", "query": "select 1"},
+        "sourceType": "DIRECT_CONNECT_DATABASE",
+        "type": "Index",
+    }
+
+
+def test_the_number_of_created_users_is_read_from_the_message(client: AnaplatClient, platform: Simulator) -> None:
+    created = client.create_users([NewUser(login_id="a"), NewUser(login_id="b")], user_property_type=1)
+    assert (created.count, created.message) == (2, "2 users created")
+    assert platform.requests("create_users")[0].body["userPropertyType"] == 1
+
+
+def test_a_message_without_a_number_has_no_count(client: AnaplatClient, platform: Simulator) -> None:
+    platform.inject("create_users", replies.content(b'{"result": "ok", "response": "done"}'))
+    assert client.create_users([NewUser(login_id="a")]).count is None
+
+
+@pytest.mark.parametrize("ds_id", ["", " ", "a/b", ".", "..", "/"])
+def test_an_impossible_id_is_refused_before_anything_is_sent(
+    client: AnaplatClient, platform: Simulator, ds_id: str
+) -> None:
+    with pytest.raises(AnaplatRequestError, match="ds_id"):
+        client.get_columns(ds_id)
+    assert platform.ledger == []
+
+
+def test_ids_are_percent_encoded(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("odd", TEXTS)
+    odd = "ä b?c#d%2F&"
+    platform.platform.datasets[odd] = dataset
+    assert len(client.get_columns(odd)) == 2
+
+
+@pytest.mark.parametrize(("offset", "limit"), [(0, 50_001), (0, 0), (-1, 10)])
+def test_an_impossible_page_is_refused_before_anything_is_sent(
+    client: AnaplatClient, platform: Simulator, offset: int, limit: int
+) -> None:
+    with pytest.raises(AnaplatRequestError, match="50,000"):
+        client.read_rows("ds1", offset=offset, limit=limit)
+    assert platform.ledger == []
+
+
+def test_call_reaches_operations_that_the_contract_only_names(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    columns = client.call("/public-api/data-source/ds1/columns", token_in="header", repeatable=True)
+    assert [column["name"] for column in columns] == ["id", "text"]
+    pages = client.call("/public-api/user/u/get-authorized-pages", json={"a": 1}, params={"pgType": "PAGE"})
+    assert pages == []
+    assert platform.requests("list_authorized_pages")[0].body == {"a": 1, "token": platform.token}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/other",
+        "public-api/x",
+        "http://elsewhere/public-api/x",
+        "/public-api/../admin",
+        "/public-api/%2e%2e/admin",
+        "/public-api/x?token=1",
+        "/public-api/x#y",
+        "/public-api/a b",
+        "/public-api/a\\b",
+    ],
+)
+def test_call_refuses_paths_outside_the_public_api(client: AnaplatClient, platform: Simulator, path: str) -> None:
+    with pytest.raises(AnaplatRequestError, match="refused"):
+        client.call(path)
+    assert platform.ledger == []
+
+
+@pytest.mark.parametrize(
+    ("base_url", "token"),
+    [
+        ("bi.example.com", "t"),
+        ("ftp://bi.example.com", "t"),
+        ("http://user:word@bi.example.com", "t"),
+        ("http://bi.example.com?x=1", "t"),
+        ("http://bi.example.com", ""),
+        ("http://bi.example.com", "line\nbreak"),
+        ("http://bi.example.com", "中"),
+    ],
+)
+def test_an_unusable_address_or_token_is_refused(base_url: str, token: str) -> None:
+    with pytest.raises(AnaplatRequestError) as raised:
+        AnaplatClient(base_url, token)
+    assert "word" not in str(raised.value)
+    assert "break" not in str(raised.value).replace("line break", "")
+
+
+def test_credentials_of_a_netrc_file_are_not_sent(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login someone password something\n")
+    monkeypatch.setenv("NETRC", str(netrc))
+    client.list_datasets()
+    assert "authorization" not in platform.ledger[0].headers
+
+
+def test_the_token_is_in_no_repr(client: AnaplatClient, platform: Simulator) -> None:
+    assert platform.token not in repr(client) + repr(vars(client)) + repr(client._transport._settings)
+    assert "secret" not in repr(NewUser(login_id="a", password="secret"))

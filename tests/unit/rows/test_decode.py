@@ -1,0 +1,135 @@
+"""Page bytes to a frame: exact, or an error that says where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.client.envelope import Answer
+from airflow_provider_anaplat.rows import decode
+from airflow_provider_anaplat.rows.decode import read_page, unique_names
+
+cells = st.one_of(
+    st.none(), st.text(st.characters(codec="utf-8")), st.sampled_from(['"', '\\"', "\\", "]", "null", "", "a,1"])
+)
+
+
+def body(rows: list[Any], names: tuple[str, ...] = ("a", "b"), *, ascii_: bool = False, **fields: Any) -> bytes:
+    columns = [{"name": name, "fdType": "STRING"} for name in names]
+    response = {"dsId": "d", "rowCount": len(rows), "version": 3, "columns": columns, "preview": rows, **fields}
+    return json.dumps({"result": "ok", "response": response}, ensure_ascii=ascii_).encode()
+
+
+def page(content: bytes) -> decode.Page:
+    return read_page(Answer("read_rows", 200, content))
+
+
+@given(rows=st.lists(st.lists(cells, min_size=2, max_size=2), max_size=5), ascii_=st.booleans())
+def test_every_text_and_null_is_kept(rows: list[list[str | None]], ascii_: bool) -> None:
+    assert page(body(rows, ascii_=ascii_)).frame.rows() == [tuple(row) for row in rows]
+
+
+@given(rows=st.lists(st.lists(cells, min_size=2, max_size=2), min_size=1, max_size=5))
+def test_the_fast_way_reads_what_the_exact_way_reads(rows: list[list[str | None]]) -> None:
+    fast = decode._fast(body(rows))
+    assert fast is not None
+    assert fast[1].to_list() == rows
+
+
+@given(
+    rows=st.lists(st.lists(cells, min_size=2, max_size=2), min_size=1, max_size=4),
+    odd=st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.lists(cells), st.just({"a": "b"})),
+    data=st.data(),
+)
+def test_a_cell_that_is_no_text_is_found(rows: list[list[Any]], odd: Any, data: st.DataObject) -> None:
+    row = data.draw(st.integers(0, len(rows) - 1))
+    rows[row][1] = odd
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"row {row + 1} of the page, column 'b'"):
+        page(body(rows))
+
+
+@pytest.mark.parametrize("row", [["a"], ["a", "b", "c"], []])
+def test_a_row_of_another_length_is_found(row: list[str]) -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"row 2 of the page has {len(row)} cells"):
+        page(body([["a", "b"], row]))
+
+
+@pytest.mark.parametrize("row", [None, 7, {"a": "b"}])
+def test_a_row_that_is_no_list_is_found(row: Any) -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="row 2 of the page is not a list"):
+        page(body([["a", "b"], row]))
+
+
+def test_a_row_that_is_a_text_is_found() -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="row 2 of the page"):
+        page(body([["a", "b"], "ab"]))
+
+
+def test_half_a_surrogate_pair_is_found() -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="half a character"):
+        page(body([["x", "\ud800"]], ascii_=True))
+
+
+def test_fields_after_the_rows_do_no_harm() -> None:
+    content = body([["a", "b"]], cardCount=3)
+    response = json.loads(content)["response"]
+    response["columns"] = response.pop("columns")
+    reordered = json.dumps({"response": response, "result": "ok"}).encode()
+    assert page(reordered).frame.rows() == [("a", "b")]
+    assert page(content).frame.rows() == [("a", "b")]
+
+
+def test_names_that_look_like_the_rows_do_no_harm() -> None:
+    rows = [['"preview": [["x"]]', "]]}}"]]
+    assert page(body(rows, names=("preview", '"preview":['), name='"preview":[')).frame.rows() == [tuple(rows[0])]
+
+
+def test_the_snapshot_is_what_the_page_says() -> None:
+    snapshot = page(body([["a", "b"]], utime="2024-01-01 00:00:00+0800")).snapshot
+    assert snapshot == decode.Snapshot(3, "2024-01-01 00:00:00+0800", 1, (("a", "STRING"), ("b", "STRING")))
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"", errors.AnaplatTruncatedAnswerError),
+        (body([["a", "b"]] * 3)[:-9], errors.AnaplatTruncatedAnswerError),
+        (body([["a", "b"]] * 3)[:-1], errors.AnaplatTruncatedAnswerError),
+        (b"<html>", errors.AnaplatInvalidAnswerError),
+        (b'{"result": "fail", "error": {"status": 1002, "message": "?"}}', errors.AnaplatNotFoundError),
+        (b'{"result": "ok", "response": null}', errors.AnaplatInvalidAnswerError),
+        (b'{"result": "ok", "response": {"preview": "x"}}', errors.AnaplatInvalidAnswerError),
+        (body([], rowCount=None), errors.AnaplatInvalidAnswerError),
+        (
+            body([["a", "b"]], preview=[["\xff"]]).replace("\xff".encode(), b"\xff"),
+            errors.AnaplatInvalidAnswerError,
+        ),
+    ],
+)
+def test_what_is_no_page_is_an_error(content: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        page(content)
+
+
+def test_no_rows_keep_the_columns() -> None:
+    assert page(body([])).frame.schema == {"a": pl.String, "b": pl.String}
+
+
+@pytest.mark.parametrize(
+    ("names", "unique"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["a", "a", "a"], ["a", "a (2)", "a (3)"]),
+        (["a", "a", "a (2)"], ["a", "a (3)", "a (2)"]),
+        (["a (2)", "a", "a"], ["a (2)", "a", "a (3)"]),
+        (["line\nbreak", ""], ["line\nbreak", ""]),
+    ],
+)
+def test_repeated_names_are_told_apart(names: list[str], unique: list[str]) -> None:
+    assert unique_names(names) == unique

@@ -1,0 +1,143 @@
+"""The stream of pages: order, gaps, changes, counts."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import numbers
+
+from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.rows.errors import DatasetChangedError, MissingRowsError
+from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
+from airflow_provider_anaplat.simulator import Simulator, Table, replies
+
+EVEN_ROWS = {
+    "combineType": "AND",
+    "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [25]}}],
+}
+
+
+def read(client: AnaplatClient, **query: object) -> list[int]:
+    reader = PageReader(client, RowQuery("ds1", **query))  # type: ignore[arg-type]  # keywords of the tests
+    return [int(row[0]) for page in reader.pages() for row in page.frame.rows()]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+@pytest.mark.parametrize("page_size", [1, 7, 10, 100, 101])
+def test_all_rows_once_and_in_order(
+    client: AnaplatClient, platform: Simulator, page_size: int, concurrency: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(100))
+    assert read(client, page_size=page_size, concurrency=concurrency) == list(range(100))
+
+
+def test_the_platforms_order_is_kept_where_later_pages_come_first(
+    client: AnaplatClient, platform: Simulator
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(60))
+    platform.inject("read_rows", replies.slow(0.4), when=lambda body: body["offset"] == 10)
+    assert read(client, page_size=10, concurrency=4) == list(range(60))
+
+
+@pytest.mark.parametrize("rows_per_answer", [1, 3, 7])
+def test_a_page_shorter_than_asked_for_leaves_no_gap(
+    client: AnaplatClient, platform: Simulator, rows_per_answer: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(50))
+    platform.platform.rows_per_answer = rows_per_answer
+    assert read(client, page_size=10, concurrency=3) == list(range(50))
+
+
+@pytest.mark.parametrize("max_rows", [0, 1, 10, 15, 50, 99])
+def test_max_rows(client: AnaplatClient, platform: Simulator, max_rows: int) -> None:
+    platform.platform.add_dataset("numbers", numbers(50))
+    assert read(client, page_size=10, max_rows=max_rows) == list(range(min(50, max_rows)))
+
+
+def test_a_dataset_without_rows(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(0))
+    assert read(client) == []
+
+
+def test_an_update_between_two_pages_is_found(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    pages = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1)).pages()
+    next(pages)
+    platform.platform.refresh("ds1")
+    with pytest.raises(DatasetChangedError, match="version 1 became 2"):
+        list(pages)
+
+
+def test_columns_that_change_between_two_pages_are_found(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    pages = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1)).pages()
+    next(pages)
+    dataset.table = Table(dataset.table.frame, ("n", "renamed"), dataset.table.fd_types)
+    with pytest.raises(DatasetChangedError, match="renamed"):
+        list(pages)
+
+
+def test_missing_rows_are_counted(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    full = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1))
+    empty = dataset.table.frame.clear()
+    pages = full.pages()
+    next(pages)
+    platform.inject(
+        "read_rows",
+        replies.content(_page_without_rows(dataset.fields(), dataset.columns())),
+        times=None,
+        when=lambda body: body["offset"] >= 20,
+    )
+    assert empty.is_empty()
+    with pytest.raises(MissingRowsError, match="20 rows where it counts 30; 10 are missing"):
+        list(pages)
+
+
+def _page_without_rows(fields: dict[str, object], columns: list[dict[str, object]]) -> bytes:
+    from airflow_provider_anaplat.simulator.tables import with_rows
+
+    return with_rows({**fields, "columns": columns, "version": 1}, b"[]")
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("page_size", [5, 10, 30])
+def test_a_filter_is_read_to_its_end(
+    client: AnaplatClient, platform: Simulator, page_size: int, concurrency: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(50))
+    assert read(client, filter=EVEN_ROWS, page_size=page_size, concurrency=concurrency) == list(range(25))
+
+
+def test_sorting(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    assert read(client, sort_by="n", sort_type="desc", page_size=7) == list(range(29, -1, -1))
+
+
+def test_a_sort_column_that_does_not_exist_is_refused_before_the_first_page(
+    client: AnaplatClient, platform: Simulator
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(3))
+    with pytest.raises(errors.AnaplatRequestError, match="no column 'm'; it has 'n', 'half'"):
+        PageReader(client, RowQuery("ds1", sort_by="m"))
+    assert platform.requests("read_rows") == []
+
+
+def test_no_more_requests_than_pages(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(40))
+    read(client, page_size=10, concurrency=4)
+    assert sorted(request.body["offset"] for request in platform.requests("read_rows")) == [0, 10, 20, 30]
+
+
+@pytest.mark.parametrize("fault", [replies.reset(), replies.cut(), replies.http_status(503)])
+def test_a_broken_page_is_read_again(client: AnaplatClient, platform: Simulator, fault: replies.Fault) -> None:
+    platform.platform.add_dataset("numbers", numbers(40))
+    platform.inject("read_rows", fault, when=lambda body: body["offset"] == 20)
+    assert read(client, page_size=10) == list(range(40))
+
+
+@pytest.mark.parametrize("query", [{"page_size": 0}, {"concurrency": 0}, {"max_rows": -1}, {"page_size": 50_001}])
+def test_impossible_queries_are_refused(client: AnaplatClient, platform: Simulator, query: dict[str, int]) -> None:
+    platform.platform.add_dataset("numbers", numbers(3))
+    with pytest.raises(errors.AnaplatRequestError):
+        read(client, **query)
+    assert platform.requests("read_rows") == []
