@@ -103,7 +103,7 @@ def _verify(value: Any) -> bool | str:
 
 
 def _cert(value: Any) -> str | tuple[str, str]:
-    parts = json.loads(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+    parts = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
     if isinstance(parts, str):
         return parts
     if not isinstance(parts, list | tuple) or len(parts) != 2 or not all(isinstance(p, str) for p in parts):
@@ -112,13 +112,18 @@ def _cert(value: Any) -> str | tuple[str, str]:
 
 
 def _proxies(value: Any) -> dict[str, str]:
-    try:
-        proxies = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        proxies = None
+    proxies = _parsed(value) if isinstance(value, str) else value
     if not isinstance(proxies, dict) or not all(isinstance(v, str) for v in proxies.values()):
         raise ValueError('it must be a JSON object of proxy addresses, such as {"https": "http://proxy:3128"}')
     return proxies
+
+
+def _parsed(text: str) -> Any:
+    """Return what JSON text stands for, or None, which no extra takes."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def _text(value: Any) -> str:

@@ -129,8 +129,8 @@ class AnaplatExportRowsOperator(AnaplatOperator):
 
 def _path(path: Any) -> Any:
     """Return a local path, or a path in an object store with the credentials of its Airflow connection."""
-    if isinstance(path, str) and "://" in path:
+    if isinstance(path, str) and "://" in path.removeprefix("file://"):
         from airflow.providers.common.compat.sdk import ObjectStoragePath
 
         return ObjectStoragePath(path)
-    return Path(path) if isinstance(path, str) else path
+    return Path(path.removeprefix("file://")) if isinstance(path, str) else path

@@ -1,0 +1,48 @@
+"""DAGs of the tests: templates, mapped tasks and each way of waiting."""
+
+from __future__ import annotations
+
+import os
+
+import pendulum
+from airflow.providers.common.compat.sdk import DAG, task
+
+from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
+from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+
+OUTPUT = os.environ.get("ANAPLAT_TEST_OUTPUT", "/nowhere")
+COMMON = {"schedule": None, "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"), "catchup": False}
+
+for mode in ("poke", "reschedule", "deferred"):
+    with DAG(dag_id=f"wait_{mode}", **COMMON):
+        create = AnaplatCreateDatasetOperator(
+            task_id="create", account_id="a", name="{{ run_id }}", table_query={"table": "numbers"}
+        )
+        AnaplatDatasetTaskSensor(
+            task_id="wait",
+            ds_id=create.output["dsId"],
+            mode="poke" if mode == "deferred" else mode,
+            deferrable=mode == "deferred",
+            poke_interval=0.2,
+            timeout=60,
+        )
+
+with DAG(dag_id="mapped", **COMMON):
+    creates = AnaplatCreateDatasetOperator.partial(
+        task_id="create", account_id="a", table_query={"table": "numbers"}
+    ).expand(name=["one", "two"])
+    waits = AnaplatDatasetTaskSensor.partial(task_id="wait", poke_interval=0.2).expand(
+        ds_id=creates.output.map(lambda created: created["dsId"])
+    )
+
+    @task
+    def exports_of(created: list[dict[str, str]]) -> list[dict[str, str]]:
+        return [{"ds_id": item["dsId"], "output_path": f"{OUTPUT}/{item['dsId']}.csv"} for item in created]
+
+    exports = AnaplatExportRowsOperator.partial(task_id="export").expand_kwargs(exports_of(creates.output))
+    users = AnaplatCreateUsersOperator.partial(task_id="users").expand(
+        users=[[{"loginId": "a", "password": "s3cret-a"}], [{"loginId": "b", "password": "s3cret-b"}]]
+    )
+    waits >> exports >> users

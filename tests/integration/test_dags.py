@@ -1,0 +1,116 @@
+"""DAGs on a real Airflow: its database, its rendering, its XComs, its triggers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import AIRFLOW_HOME, numbers
+
+from airflow_provider_anaplat.simulator import Simulator, Table
+
+DAGS = Path(__file__).parent / "dags"
+EXAMPLES = Path(__file__).parents[2] / "example_dags"
+
+RUN_DAG = """
+import json, sys
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(sys.argv[1])
+assert not bag.import_errors, bag.import_errors
+run = bag.dags[sys.argv[2]].test()
+instances = run.get_task_instances()
+print("RESULT" + json.dumps([
+    {"task": i.task_id, "index": i.map_index, "state": str(i.state),
+     "xcom": i.xcom_pull(task_ids=i.task_id, map_indexes=i.map_index)}
+    for i in sorted(instances, key=lambda i: (i.task_id, i.map_index))]))
+"""
+
+
+@pytest.fixture(scope="session")
+def airflow_database() -> Path:
+    folder = AIRFLOW_HOME / "dags"
+    shutil.copytree(DAGS, folder)
+    shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
+    airflow = Path(sys.executable).with_name("airflow")
+    subprocess.run([airflow, "db", "migrate"], check=True, capture_output=True)
+    return folder
+
+
+def run_dag(folder: Path, dag_id: str, platform: Simulator, output: Path) -> tuple[list[dict[str, Any]], str]:
+    """Run a DAG in a process of its own; return each task's end, and all that was printed."""
+    environment = {
+        **os.environ,
+        "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps(
+            {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
+        ),
+        "ANAPLAT_TEST_OUTPUT": str(output),
+        "ANAPLAT_EXPORT_PATH": str(output),
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", RUN_DAG, str(folder), dag_id],
+        env=environment, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    printed = process.stdout + process.stderr
+    assert process.returncode == 0, printed
+    result = next(line for line in process.stdout.splitlines() if line.startswith("RESULT"))
+    return json.loads(result.removeprefix("RESULT")), printed
+
+
+@pytest.mark.parametrize("mode", ["poke", "reschedule", "deferred"])
+def test_create_and_wait(airflow_database: Path, tmp_path: Path, mode: str) -> None:
+    with Simulator({"numbers": numbers(3)}, creation_statuses=(None, "处理中", "FINISHED")) as platform:
+        tasks, printed = run_dag(airflow_database, f"wait_{mode}", platform, tmp_path)
+    assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("wait", "success")]
+    assert tasks[0]["xcom"] == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
+    assert (tasks[1]["xcom"]["status"], tasks[1]["xcom"]["rowCount"]) == ("FINISHED", 3)
+    assert len(platform.requests("create_dataset")) == 1
+    assert len(platform.requests("list_datasets")) == 3
+    assert platform.token not in printed
+
+
+def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
+    with Simulator({"numbers": numbers(3)}) as platform:
+        tasks, printed = run_dag(airflow_database, "mapped", platform, tmp_path)
+    assert {task["state"] for task in tasks} == {"success"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.csv", "ds2.csv"]
+    assert sorted(platform.platform.users) == ["a", "b"]
+    assert platform.token not in printed
+
+
+def test_the_example(airflow_database: Path, tmp_path: Path) -> None:
+    table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
+    with Simulator({"flights": table}) as platform:
+        tasks, printed = run_dag(airflow_database, "anaplat_refresh", platform, tmp_path)
+    assert {task["state"] for task in tasks} == {"success"}
+    assert pl.read_parquet(tmp_path / "flights.parquet").rows() == [("UA", 1400), (None, None)]
+    assert (tmp_path / "flights.csv").read_text() == "carrier,distance\nUA,1400\n,\n"
+    assert sorted(platform.platform.users) == ["ada", "blaise", "carl"]
+    assert platform.token not in printed
+
+
+def test_no_secret_is_left_anywhere(airflow_database: Path, tmp_path: Path) -> None:
+    with Simulator({"numbers": numbers(3)}) as platform:
+        run_dag(airflow_database, "mapped", platform, tmp_path)
+        run_dag(airflow_database, "wait_deferred", platform, tmp_path)
+        token = platform.token
+    files = [path for path in AIRFLOW_HOME.rglob("*") if path.is_file()]
+    assert [path.name for path in files if token.encode() in path.read_bytes()] == []
+    # The DAG file holds these passwords, and Airflow keeps its source and its structure.
+    tables = _tables_that_hold("s3cret-a") - {"dag_code", "serialized_dag"}
+    assert tables == set()
+
+
+def _tables_that_hold(text: str) -> set[str]:
+    with closing(sqlite3.connect(AIRFLOW_HOME / "airflow.db")) as database:
+        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+        assert "rendered_task_instance_fields" in tables
+        return {table for table in tables if text in str(database.execute(f'select * from "{table}"').fetchall())}

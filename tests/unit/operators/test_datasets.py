@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_anaplat.client.errors import AnaplatOutcomeUnknownError
+from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+Connect = Callable[..., None]
+
+
+def create(**arguments: Any) -> Any:
+    given: dict[str, Any] = {
+        "task_id": "create",
+        "account_id": "warehouse",
+        "name": "sales",
+        "table_query": {"query_type": "table", "table": "sales"},
+    }
+    return AnaplatCreateDatasetOperator(**{**given, **arguments}).execute({})
+
+
+def test_the_task_is_returned_under_the_platforms_names(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    assert create() == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
+
+
+def test_every_argument_has_its_field(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    create(
+        parent_dir_id="dir",
+        cron={"cron_type": "DAILY", "value": "0"},
+        real_time_update={"enabled": True, "interval": 600, "disable_cache": False},
+        primary_key_columns=["id"],
+        incremental_update={"enabled": True, "query": "select 1"},
+        extra_fields={"type": "Platform-Index", "nested": {"a": None}},
+        source_type="OTHER",
+    )
+    (request,) = platform.requests("create_dataset")
+    assert request.body == {
+        "token": platform.token,
+        "acId": "warehouse",
+        "name": "sales",
+        "tableQuery": {"queryType": "table", "table": "sales"},
+        "sourceType": "OTHER",
+        "parentDirId": "dir",
+        "cron": {"cronType": "DAILY", "value": "0"},
+        "realTimeUpdateSetting": {"enabled": True, "interval": 600, "disableCache": False},
+        "primaryKeyColumns": ["id"],
+        "platformIndexIncrementalUpdateSetting": {"enabled": True, "query": "select 1"},
+        "type": "Platform-Index",
+        "nested": {"a": None},
+    }
+
+
+def test_what_is_not_given_is_not_sent(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    create()
+    assert set(platform.requests("create_dataset")[0].body) == {
+        "token",
+        "acId",
+        "name",
+        "tableQuery",
+        "sourceType",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"name": ""}, "name"),
+        ({"account_id": None}, "ac_id"),
+        ({"table_query": "select 1"}, "table_query"),
+        ({"primary_key_columns": "id"}, "primary_key_columns"),
+    ],
+)
+def test_an_unusable_description_is_named_and_not_sent(
+    connect: Connect, platform: Simulator, arguments: dict[str, Any], problem: str
+) -> None:
+    connect(platform)
+    with pytest.raises(AirflowFailException, match=problem):
+        create(**arguments)
+    assert platform.ledger == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"result": "ok", "response": {"dsId": "d", "status": "FAILED", "result": null}}',
+        b'{"result": "ok", "response": {"dsId": "d", "status": "x", "result": "FAILED"}}',
+        b'{"result": "ok", "response": {"dsId": "d", "status": "x", "result": {"error": "no table"}}}',
+    ],
+)
+def test_an_accepted_creation_that_failed_at_once_fails_the_task(
+    connect: Connect, platform: Simulator, answer: bytes
+) -> None:
+    connect(platform)
+    platform.inject("create_dataset", replies.content(answer))
+    with pytest.raises(AirflowFailException, match="reports that it failed"):
+        create()
+
+
+def test_a_lost_answer_is_not_followed_by_a_second_request(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    platform.inject("create_dataset", replies.reset(), after_act=True, times=None)
+    with pytest.raises(AnaplatOutcomeUnknownError):
+        create()
+    assert len(platform.platform.datasets) == 1

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException, ObjectStoragePath
+from conftest import numbers
+
+from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat.simulator import Simulator
+
+Connect = Callable[..., None]
+
+
+def export(output_path: str, **arguments: Any) -> Any:
+    return AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=output_path, **arguments).execute(
+        {}
+    )
+
+
+@pytest.fixture(autouse=True)
+def dataset(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    platform.platform.add_dataset("numbers", numbers(30))
+
+
+def test_the_summary(platform: Simulator, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "numbers.parquet"
+    assert export(str(path)) == {
+        "dsId": "ds1",
+        "path": str(path),
+        "format": "parquet",
+        "rows": 30,
+        "columns": 2,
+        "version": 1,
+        "utime": platform.platform.datasets["ds1"].fields()["utime"],
+        "bytes": path.stat().st_size,
+    }
+    assert pl.read_parquet(path)["n"].to_list() == list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("name", "file_format", "expected"),
+    [
+        ("x.csv", None, "csv"),
+        ("x.NDJSON", None, "ndjson"),
+        ("x.jsonl", None, "ndjson"),
+        ("x.parquet", None, "parquet"),
+        ("x.txt", "csv", "csv"),
+        ("x", "ndjson", "ndjson"),
+    ],
+)
+def test_the_format(tmp_path: Path, name: str, file_format: Any, expected: str) -> None:
+    assert export(str(tmp_path / name), file_format=file_format)["format"] == expected
+
+
+@pytest.mark.parametrize(("name", "file_format"), [("x.txt", None), ("x", None), ("x.csv", "xlsx")])
+def test_no_format_is_an_error_before_any_request(
+    platform: Simulator, tmp_path: Path, name: str, file_format: Any
+) -> None:
+    with pytest.raises(AirflowFailException, match="set file_format"):
+        export(str(tmp_path / name), file_format=file_format)
+    assert platform.ledger == []
+
+
+def test_an_object_store(tmp_path: Path) -> None:
+    url = f"local://{tmp_path}/numbers.csv"
+    assert export(url)["rows"] == 30
+    path = ObjectStoragePath(url)
+    assert path.read_text().startswith("n,half\n0,0.0\n1,0.5\n")
+    assert [found.name for found in path.parent.iterdir()] == ["numbers.csv"]
+
+
+def test_a_file_url(tmp_path: Path) -> None:
+    export(f"file://{tmp_path}/numbers.csv")
+    assert (tmp_path / "numbers.csv").exists()
+
+
+def test_the_query_is_passed_on(platform: Simulator, tmp_path: Path) -> None:
+    condition = {"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [8]}}
+    result = export(
+        str(tmp_path / "x.parquet"),
+        sort_by="n",
+        sort_type="desc",
+        filter={"combineType": "AND", "conditions": [condition]},
+        page_size=3,
+        concurrency=2,
+        max_rows=5,
+    )
+    assert result["rows"] == 5
+    assert pl.read_parquet(tmp_path / "x.parquet")["n"].to_list() == [7, 6, 5, 4, 3]

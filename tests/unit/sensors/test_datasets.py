@@ -1,0 +1,232 @@
+"""Waiting: the same scenarios poked and deferred, the trigger through a real round trip of its serialisation."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    TaskDeferred,
+)
+from conftest import TEXTS
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+Connect = Callable[..., None]
+Wait = Callable[..., Any]
+
+
+def sensor(**arguments: Any) -> AnaplatDatasetTaskSensor:
+    given: dict[str, Any] = {"task_id": "wait", "ds_id": "ds1", "poke_interval": 0.05, "timeout": 30}
+    return AnaplatDatasetTaskSensor(**{**given, **arguments})
+
+
+def poked(**arguments: Any) -> Any:
+    return sensor(**arguments, deferrable=False).execute({})
+
+
+def deferred(**arguments: Any) -> Any:
+    """Defer, carry trigger and event through JSON as Airflow's database does, and resume on a new instance."""
+    with pytest.raises(TaskDeferred) as raised:
+        sensor(**arguments, deferrable=True).execute({})
+    deferral = raised.value
+    path, kwargs = json.loads(json.dumps(deferral.trigger.serialize()))
+    module, _, name = path.rpartition(".")
+    trigger = getattr(importlib.import_module(module), name)(**kwargs)
+    event = json.loads(json.dumps(asyncio.run(_first_event(trigger)).payload))
+    resumed = sensor(**arguments, deferrable=True)
+    return resumed.resume_execution(deferral.method_name, {"event": event}, {})
+
+
+async def _first_event(trigger: Any) -> Any:
+    async for event in trigger.run():
+        return event
+    raise AssertionError("the trigger ended without an event")
+
+
+@pytest.fixture(params=[poked, deferred])
+def wait(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Connect, platform: Simulator) -> None:
+    connect(platform, extra={"max_retries": 0})
+
+
+def statuses(platform: Simulator, words: Sequence[str | None]) -> None:
+    platform.platform.add_dataset("new", TEXTS, words)
+
+
+def test_it_ends_when_the_creation_is_done(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, [None, "处理中", "RUNNING", "FINISHED"])
+    dataset = platform.platform.datasets["ds1"].fields()
+    assert wait() == {
+        "dsId": "ds1",
+        "name": "new",
+        "status": "FINISHED",
+        "rowCount": 4,
+        "colCount": 2,
+        "ctime": dataset["ctime"],
+        "utime": dataset["utime"],
+    }
+    assert len(platform.requests("list_datasets")) == 4
+
+
+@pytest.mark.parametrize("arguments", [{}, {"retries": 3}])
+def test_a_failure_fails_at_once_and_for_good(wait: Wait, platform: Simulator, arguments: dict[str, int]) -> None:
+    statuses(platform, ["处理中", "FAILED"])
+    with pytest.raises(AirflowFailException, match="reports 'FAILED' for dataset ds1"):
+        wait(**arguments)
+    assert len(platform.requests("list_datasets")) == 2
+
+
+def test_an_unknown_word_is_waited_for(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["新状态", "新状态", "FINISHED"])
+    assert wait()["status"] == "FINISHED"
+
+
+def test_or_fails_where_that_is_asked_for(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["处理中", "新状态"])
+    with pytest.raises(AirflowFailException, match=r"reports '新状态' .*\(unknown\)"):
+        wait(unknown_state="fail")
+
+
+def test_words_of_the_users_own(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["处理中", "完成"])
+    assert wait(success_states=["完成"])["status"] == "完成"
+
+
+def test_words_of_failure_of_the_users_own(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["处理中", "失败"])
+    with pytest.raises(AirflowFailException, match="失败"):
+        wait(failure_states=("失败",))
+
+
+@pytest.mark.parametrize("words", [["处理中"], [None], ["新状态"]])
+def test_it_ends_at_the_time_out(wait: Wait, platform: Simulator, words: list[str | None]) -> None:
+    statuses(platform, words)
+    with pytest.raises(AirflowSensorTimeout):
+        wait(timeout=0.3)
+
+
+@pytest.mark.parametrize("skip", ["soft_fail", "never_fail"])
+def test_a_time_out_skips_where_that_is_asked_for(wait: Wait, platform: Simulator, skip: str) -> None:
+    statuses(platform, ["处理中"])
+    with pytest.raises(AirflowSkipException):
+        wait(timeout=0.3, **{skip: True})
+
+
+@pytest.mark.parametrize("skip", ["soft_fail", "never_fail"])
+def test_a_failure_skips_where_that_is_asked_for(wait: Wait, platform: Simulator, skip: str) -> None:
+    statuses(platform, ["FAILED"])
+    with pytest.raises(AirflowSkipException):
+        wait(**{skip: True})
+
+
+@pytest.mark.parametrize(
+    "fault", [replies.reset(), replies.http_status(503), replies.http_status(429), replies.cut()]
+)
+def test_a_list_that_fails_for_a_while_is_tolerated(wait: Wait, platform: Simulator, fault: replies.Fault) -> None:
+    statuses(platform, ["处理中", "FINISHED"])
+    platform.inject("list_datasets", fault, times=2)
+    assert wait(max_poll_failures=3)["status"] == "FINISHED"
+
+
+def test_failures_that_are_not_in_a_row_are_not_added_up(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["处理中", "处理中", "FINISHED"])
+    seen = iter([True, False, True, False, True, False])
+    platform.inject("list_datasets", replies.reset(), times=None, when=lambda _: next(seen, False))
+    assert wait(max_poll_failures=2)["status"] == "FINISHED"
+
+
+def test_a_list_that_keeps_failing_ends_in_its_own_error(wait: Wait, platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503), times=None)
+    with pytest.raises(errors.AnaplatServerError, match="503"):
+        wait(max_poll_failures=3)
+    assert len(platform.requests("list_datasets")) == 3
+
+
+def test_and_skips_where_never_fail_is_set(wait: Wait, platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503), times=None)
+    with pytest.raises(AirflowSkipException):
+        wait(max_poll_failures=2, never_fail=True)
+
+
+def test_but_does_not_skip_where_soft_fail_is(wait: Wait, platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503), times=None)
+    with pytest.raises(errors.AnaplatServerError):
+        wait(max_poll_failures=2, soft_fail=True)
+
+
+def test_a_list_that_is_down_until_the_time_out_is_a_time_out(wait: Wait, platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503), times=None)
+    with pytest.raises(AirflowSensorTimeout):
+        wait(timeout=0.3, max_poll_failures=1000)
+
+
+def test_a_wrong_token_is_an_error_at_once(wait: Wait, connect: Connect, platform: Simulator) -> None:
+    connect(platform, password="not-the-token")
+    with pytest.raises(errors.AnaplatAuthenticationError) as raised:
+        wait()
+    assert "not-the-token" not in str(raised.value)
+    assert len(platform.requests("list_datasets")) == 1
+
+
+def test_a_connection_that_cannot_work_is_named(wait: Wait, connect: Connect) -> None:
+    connect(host="")
+    with pytest.raises(errors.AnaplatSettingsError, match="password field"):
+        wait()
+
+
+def test_the_trigger_holds_no_secret_and_a_deadline(platform: Simulator) -> None:
+    with pytest.raises(TaskDeferred) as raised:
+        sensor(timeout=100, deferrable=True).execute({})
+    _, kwargs = raised.value.trigger.serialize()
+    assert platform.token not in json.dumps(kwargs)
+    assert kwargs["version"] == 1
+    assert raised.value.timeout == timedelta(seconds=160)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        None,
+        {},
+        {"outcome": "finished"},
+        {"outcome": "done"},
+        {"outcome": "done", "dataset": None},
+        {"outcome": "done", "dataset": {"dsId": "another"}},
+        {"status": "success"},
+    ],
+)
+def test_an_event_that_is_not_understood_fails_the_task(event: dict[str, Any] | None) -> None:
+    with pytest.raises(AirflowFailException, match="not understood"):
+        sensor().execute_complete({}, event)
+
+
+def test_polling_does_not_block_the_event_loop(platform: Simulator) -> None:
+    statuses(platform, ["FINISHED"])
+    platform.inject("list_datasets", replies.slow(0.5))
+    with pytest.raises(TaskDeferred) as raised:
+        sensor(deferrable=True).execute({})
+
+    async def beats_while_waiting() -> int:
+        waiting = asyncio.create_task(_first_event(raised.value.trigger))
+        beats = 0
+        while not waiting.done():
+            await asyncio.sleep(0.01)
+            beats += 1
+        return beats
+
+    assert asyncio.run(beats_while_waiting()) > 10

@@ -1,0 +1,106 @@
+"""The embedded platform is strict where the contract is explicit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from conftest import TEXTS, numbers
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.simulator import Simulator, Table
+from airflow_provider_anaplat.simulator.tables import rows_json
+
+
+def post(platform: Simulator, path: str, body: Any, **headers: str) -> requests.Response:
+    headers = {"content-type": "application/json", **headers}
+    data = body if isinstance(body, bytes) else json.dumps(body)
+    return requests.post(f"{platform.url}/public-api/{path}", data=data, headers=headers, timeout=10)
+
+
+def test_only_post(platform: Simulator) -> None:
+    assert requests.get(f"{platform.url}/public-api/data-source/list", timeout=10).status_code == 405
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"not json", b"null"])
+def test_the_body_is_a_json_object(platform: Simulator, body: bytes) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    answer = post(platform, "data-source/ds1/columns", body, **{"x-auth-token": platform.token})
+    assert (answer.status_code, answer.json()["result"]) == (500, "fail")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        ("data-source/list", {}, {"x-auth-token": "simulator-token"}),
+        ("data-source/ds1/columns", {"token": "simulator-token"}, {}),
+        ("data-source/list", {"token": "wrong"}, {}),
+        ("data-source/ds1/data", {}, {"x-auth-token": "wrong"}),
+    ],
+)
+def test_the_token_is_in_its_place(
+    platform: Simulator, path: str, body: dict[str, str], headers: dict[str, str]
+) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    answer = post(platform, path, body, **headers)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, 1018)
+
+
+def test_no_more_than_50_000_rows(platform: Simulator) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    answer = post(platform, "data-source/ds1/data", {"limit": 50_001}, **{"x-auth-token": platform.token})
+    assert answer.json()["error"]["status"] == 1012
+
+
+def test_a_creation_takes_its_polls(client: AnaplatClient) -> None:
+    with Simulator({"t": TEXTS}, creation_statuses=(None, "处理中", "FINISHED")) as platform:
+        client = AnaplatClient(platform.url, platform.token)
+        client.call(
+            "/public-api/data-source/create-from-account",
+            json={"acId": "a", "name": "n", "tableQuery": {"table": "t"}},
+        )
+        seen = [[dataset.status for dataset in client.list_datasets()] for _ in range(4)]
+    assert seen == [[], ["处理中"], ["FINISHED"], ["FINISHED"]]
+
+
+def test_a_creation_from_a_table_that_does_not_exist_fails_later(
+    client: AnaplatClient, platform: Simulator
+) -> None:
+    client.call(
+        "/public-api/data-source/create-from-account",
+        json={"acId": "a", "name": "n", "tableQuery": {"table": "?"}},
+    )
+    assert [client.list_datasets()[0].status for _ in range(2)] == ["处理中", "FAILED"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tables_are_read_with_their_types(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "t.csv").write_text("i,l,d,day,text,none\n1,3000000000,1.5,2024-01-01,x,NA\nNA,2,2,NA,,NA\n")
+    table = Table.read(tmp_path / "t.csv", "NA")
+    if suffix == "parquet":
+        table.frame.write_parquet(tmp_path / "t.parquet")
+        table = Table.read(tmp_path / "t.parquet")
+    assert table.fd_types == ("INT", "LONG", "DOUBLE", "DATE", "STRING", "STRING")
+    assert table.frame.rows()[1] == (None, "2", "2", None, None, None)
+
+
+def test_rows_are_rendered_as_texts_and_nulls() -> None:
+    assert json.loads(rows_json(TEXTS.frame)) == [list(row) for row in TEXTS.frame.rows()]
+    assert rows_json(numbers(0).frame) == b"[]"
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "sales.csv").write_text("a\n1\n")
+    command = [sys.executable, "-m", "airflow_provider_anaplat.simulator", "--port", "0", "--data"]
+    with subprocess.Popen([*command, str(tmp_path / "sales.csv")], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[-1]
+        assert process.stderr.readline() == "  dataset ds1: sales, 1 rows\n"
+        (dataset,) = AnaplatClient(url, "simulator-token").list_datasets()
+        process.terminate()
+    assert (dataset.name, dataset.row_count) == ("sales", 1)

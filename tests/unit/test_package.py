@@ -1,0 +1,81 @@
+"""What the package promises to Airflow, and what it costs a DAG file."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import airflow
+import jsonschema
+import pytest
+
+import airflow_provider_anaplat
+from airflow_provider_anaplat.provider_info import get_provider_info
+
+PACKAGE = Path(airflow_provider_anaplat.__file__).parent
+DAG_MODULES = [
+    f"airflow_provider_anaplat.{room}.{module.name}"
+    for room in ("hooks", "operators", "sensors", "triggers")
+    for module in pkgutil.iter_modules([str(PACKAGE / room)])
+]
+
+
+def test_provider_info_follows_airflows_schema() -> None:
+    schema = next(Path(airflow.__path__[0]).glob("provider.yaml.schema.json"))
+    strict = {**json.loads(schema.read_text()), "required": []}
+    info = get_provider_info()
+    known = set(strict["properties"])
+    assert set(info) <= known
+    jsonschema.validate(info, strict)
+
+
+def test_the_entry_point_names_the_distribution() -> None:
+    distribution = importlib.metadata.distribution("airflow-provider-anaplat")
+    (entry_point,) = distribution.entry_points.select(group="apache_airflow_provider")
+    assert entry_point.load()()["package-name"] == distribution.metadata["Name"]
+    assert distribution.version == airflow_provider_anaplat.__version__
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("module", DAG_MODULES)
+def test_a_dag_file_imports_nothing_heavy(module: str) -> None:
+    code = f"""
+import sys, airflow.sdk
+before = set(sys.modules)
+import {module}
+print(sorted({{"polars", "requests", "starlette", "uvicorn", "tenacity"}} & (set(sys.modules) - before)))
+"""
+    assert run(code).strip().splitlines()[-1] == "[]"
+
+
+def test_client_and_rows_never_import_airflow() -> None:
+    code = """
+import sys, airflow_provider_anaplat.client.client, airflow_provider_anaplat.rows.export
+print([name for name in sys.modules if name == "airflow" or name.startswith("airflow.")])
+"""
+    assert run(code).strip() == "[]"
+
+
+def test_constructing_needs_no_platform_and_no_connection() -> None:
+    from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+    from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+    from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
+    from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+
+    template = "{{ not_rendered_yet }}"
+    operators = [
+        AnaplatCreateDatasetOperator(task_id="c", account_id=template, name=template, table_query=template),  # type: ignore[arg-type]  # a template stands for anything
+        AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),  # type: ignore[arg-type]  # likewise
+        AnaplatCreateUsersOperator(task_id="u", users=template),  # type: ignore[arg-type]  # likewise
+        AnaplatDatasetTaskSensor(task_id="s", ds_id=template),
+    ]
+    for operator in operators:
+        assert set(operator.template_fields) <= set(vars(operator))
+        assert "anaplat_conn_id" in operator.template_fields
