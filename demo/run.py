@@ -33,7 +33,7 @@ def main() -> int:
         print("Preparing Airflow's database ...", flush=True)
         airflow = Path(sys.executable).with_name("airflow")
         with LOG.open("w") as log:
-            subprocess.run([airflow, "db", "migrate"], check=True, stdout=log, stderr=log)  # noqa: S603
+            subprocess.run([airflow, "db", "migrate"], check=True, stdout=log, stderr=log)
         print("Running the DAG anaplat_refresh ...\n", flush=True)
         tasks = _run_dag()
         logins = sorted(simulator.platform.users)

@@ -1,4 +1,4 @@
-"""All rows of a query into one file."""
+"""All rows of a query into one file, or into a folder of parts with a manifest."""
 
 from __future__ import annotations
 
@@ -8,17 +8,47 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
+import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.rows.files import atomic_file
+from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
-from airflow_provider_anaplat.rows.sinks import SINKS
-from airflow_provider_anaplat.rows.types import Caster, schema_of
+from airflow_provider_anaplat.rows.parts import write_file, write_parts
+from airflow_provider_anaplat.rows.progress import Progress
+from airflow_provider_anaplat.rows.sinks import Sink
+from airflow_provider_anaplat.rows.types import Caster
 
 log = logging.getLogger(__name__)
 
-FileFormat = Literal["csv", "ndjson", "parquet"]
 OnCastError = Literal["fail", "null"]
+OnChange = Literal["restart", "fail"]
+
+_FIRST_RESTART_AFTER = 1.0  # seconds; doubled each time, since an update may come in several steps
+_LONGEST_RESTART_AFTER = 60.0
+
+
+@dataclass(frozen=True)
+class ExportPlan:
+    """What to export where, and what to do when something gets in the way.
+
+    :param query: which rows
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``; with ``rows_per_file``, of a folder
+    :param sink: the file format
+    :param suffix: suffix of a part's name, with that of its compression
+    :param on_cast_error: what becomes of a cell that its column's type cannot hold
+    :param on_change: what to do when the dataset is updated while its rows are read
+    :param max_restarts: how often to start again from nothing
+    :param rows_per_file: rows of a part at most; None for one file
+    """
+
+    query: RowQuery
+    path: Any
+    sink: Sink
+    suffix: str
+    on_cast_error: OnCastError = "fail"
+    on_change: OnChange = "restart"
+    max_restarts: int = 3
+    rows_per_file: int | None = None
 
 
 @dataclass(frozen=True)
@@ -26,7 +56,7 @@ class ExportSummary:
     """What was exported.
 
     :param columns: number of columns
-    :param bytes: size of the file
+    :param bytes: size of the file, or of all parts
     """
 
     rows: int
@@ -36,39 +66,51 @@ class ExportSummary:
     bytes: int
 
 
-def export_rows(
-    client: AnaplatClient,
-    query: RowQuery,
-    path: Any,
-    file_format: FileFormat,
-    on_cast_error: OnCastError = "fail",
-) -> ExportSummary:
-    """Write the rows of a query to a file, which appears when it is complete.
+def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
+    """Write the rows of a query to its place, which shows them when they are complete.
 
-    :param client: the platform
-    :param query: which rows
-    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
-    :param file_format: ``csv``, ``ndjson`` or ``parquet``
-    :param on_cast_error: what becomes of a cell that its column's type cannot hold
-    :raises ExportError: the rows are not whole, or the file cannot be written; the path is as it was
+    :raises DatasetChangedError: the dataset was updated once too often while its rows were read
+    :raises ExportError: the rows are not whole, or the file cannot be written; what was there before stays
     :raises AnaplatError: the platform does not answer with success
     """
-    sink = SINKS[file_format]()
-    reader = PageReader(client, query)
+    restarts = plan.max_restarts if plan.on_change == "restart" else 0
+    retrying = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(restarts + 1),
+        wait=tenacity.wait_random_exponential(multiplier=_FIRST_RESTART_AFTER, max=_LONGEST_RESTART_AFTER),
+        retry=tenacity.retry_if_exception_type(DatasetChangedError),
+        before_sleep=_log_restart,
+        reraise=True,
+    )
+    summary: ExportSummary = retrying(_export_once, client, plan)
+    return summary
+
+
+def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
+    reader = PageReader(client, plan.query)
     columns = reader.first.columns
-    caster = Caster(columns, nulls_for_errors=on_cast_error == "null", finite=sink.finite)
-    rows = 0
+    sink = plan.sink
+    caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=sink.finite)
+    progress = Progress(plan.query.ds_id, reader.expected_rows)
 
     def frames() -> Iterator[pl.DataFrame]:
-        nonlocal rows
         for page in reader.pages():
-            yield caster.cast(page.frame, rows) if sink.typed else page.frame
-            rows += page.frame.height
+            yield caster.cast(page.frame, progress.rows) if sink.typed else page.frame
+            progress.add(page.frame.height)
 
-    with atomic_file(path) as file:
-        sink.write(frames(), schema_of(columns, typed=sink.typed), file)
-        size = file.tell()
+    if plan.rows_per_file is None:
+        size = write_file(plan.path, plan.suffix, sink, frames(), columns)
+    else:
+        size = write_parts(plan.path, plan.suffix, sink, frames(), plan.rows_per_file, reader)
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
-    log.info("Exported %d rows and %d columns, %d bytes, to %s", rows, len(columns), size, path)
-    return ExportSummary(rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size)
+    progress.finish(plan.path, size)
+    return ExportSummary(progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size)
+
+
+def _log_restart(state: tenacity.RetryCallState) -> None:
+    log.warning(
+        "%s Starting again from nothing (restart %d) in %.1f s",
+        state.outcome.exception() if state.outcome else "",
+        state.attempt_number,
+        state.next_action.sleep if state.next_action else 0,
+    )

@@ -12,6 +12,56 @@ from typing import Any, BinaryIO
 from airflow_provider_anaplat.rows.errors import OutputError
 
 
+class StagedFile:
+    """A file that is written under a temporary name beside its own, and takes its own at the end.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
+
+    Every method raises :class:`OutputError` where the place cannot be written.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+        self.size = 0
+        # Older universal paths are pathlib's too; those of an object store have a file system.
+        self._local = not hasattr(type(path), "fs")
+        with _named(path):
+            self._target: Any = _local_target(path) if self._local else path
+        # Readers of a folder pass over it: hidden, and without the suffix of a format.
+        self._temporary: Any = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.tmp")
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the file for writing; what is written is on disk at the end of the block."""
+        with _named(self.path), self._opened() as file:
+            yield file
+            self.size = file.tell()
+            if self._local:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def publish(self) -> None:
+        """Give the file its own name."""
+        with _named(self.path):
+            if self._local:
+                self._temporary.replace(self._target)
+            else:
+                self._target.fs.mv(self._temporary.path, self._target.path)
+
+    def discard(self) -> None:
+        """Remove what is left of the temporary file."""
+        with suppress(FileNotFoundError):
+            if self._local:
+                self._temporary.unlink()
+            else:
+                self._temporary.fs.rm(self._temporary.path)
+
+    def _opened(self) -> Any:
+        if self._local:
+            return self._temporary.open("xb")
+        return self._temporary.fs.open(self._temporary.path, "wb")
+
+
 @contextmanager
 def atomic_file(path: Any) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place at the end of the block, or leaves no trace.
@@ -19,49 +69,30 @@ def atomic_file(path: Any) -> Iterator[BinaryIO]:
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
     :raises OutputError: the file cannot be written
     """
-    opened = _local_file(path) if isinstance(path, Path) else _stored_file(path)
+    staged = StagedFile(path)
     try:
-        with opened as file:
+        with staged.open() as file:
             yield file
-    except OSError as error:
-        raise OutputError(
-            f"Cannot write {path}: {error.strerror or error}. The file is as it was before; make sure that "
-            "the place exists, is writable and has room, then run the task again."
-        ) from error
+        staged.publish()
+    finally:
+        staged.discard()
 
 
-@contextmanager
-def _local_file(path: Path) -> Iterator[BinaryIO]:
+def _local_target(path: Path) -> Path:
     path = path.resolve()  # where path is a link, the file behind it is replaced
     if path.exists() and not path.is_file():
         raise OutputError(f"Cannot write {path}: it exists and is no regular file.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(_temporary_name(path.name))
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return path
 
 
 @contextmanager
-def _stored_file(path: Any) -> Iterator[BinaryIO]:
-    # A temporary object works on every store. fsspec's own way (autocommit off) would spare the copy, and some
-    # of its file systems ignore it.
-    temporary = path.with_name(_temporary_name(path.name))
+def _named(path: Any) -> Iterator[None]:
+    """Turn what the operating system or an object store says into an error that names the path."""
     try:
-        with temporary.fs.open(temporary.path, "wb") as file:
-            yield file
-        path.fs.mv(temporary.path, path.path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.fs.rm(temporary.path)
-        raise
-
-
-def _temporary_name(name: str) -> str:
-    """Return a name that readers of a folder pass over: hidden, and without the suffix of a format."""
-    return f".{name}.{secrets.token_hex(4)}.tmp"
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write {path}: {error.strerror or error}. What was there before is untouched; make sure that "
+            "the place exists, is writable and has room, then run the task again."
+        ) from error

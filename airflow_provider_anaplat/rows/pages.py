@@ -43,6 +43,8 @@ class PageReader:
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
     does not say what ``rowCount`` counts, so the rows end where the platform returns none.
 
+    ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
+
     :raises AnaplatRequestError: ``sort_by`` names no column
     :raises AnaplatError: the first page cannot be read
     """
@@ -56,6 +58,8 @@ class PageReader:
             self._check_sort_column(query.sort_by)
         self.first = self._fetch(0, max(1, self._within(0, query.page_size)))
         self.snapshot = self.first.snapshot
+        self.ds_id = query.ds_id
+        self.expected_rows = self._within(0, self.snapshot.row_count)
 
     def pages(self) -> Iterator[Page]:
         """Yield the pages in their order, each once.
@@ -81,7 +85,7 @@ class PageReader:
 
     def _planned(self, start: int) -> Iterator[Page]:
         """Yield the pages up to the expected end, several requests ahead of the one that is yielded."""
-        end = self._within(0, self.snapshot.row_count)
+        end = self.expected_rows
         offsets = iter(range(start, end, self._query.page_size))
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
         ahead: deque[Future[list[Page]]] = deque()
@@ -158,7 +162,7 @@ class PageReader:
             )
 
     def _check_count(self, read: int) -> None:
-        expected = self._within(0, self.snapshot.row_count)
+        expected = self.expected_rows
         if self._query.filter is None and read != expected:
             raise MissingRowsError(
                 f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "

@@ -2,67 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import BinaryIO, ClassVar, Protocol
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, ClassVar, Literal, Protocol
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-Schema = Mapping[str, type[pl.DataType]]
+from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.rows.streams import Encoding, encoded
+from airflow_provider_anaplat.rows.types import arrow_schema, schema_of
+
+FileFormat = Literal["csv", "ndjson", "parquet"]
+Columns = tuple[Column, ...]
 
 
 class Sink(Protocol):
     """A file format.
 
+    :cvar file_format: its name, which is the suffix of its files too
     :cvar typed: whether it keeps types, or the platform's own text
     :cvar finite: whether its numbers are finite
     """
 
+    file_format: ClassVar[FileFormat]
     typed: ClassVar[bool]
     finite: ClassVar[bool]
 
-    def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
         """Write all frames, in their order; none makes a valid file without rows."""
 
 
+@dataclass(frozen=True)
 class CsvSink:
-    """CSV in UTF-8 with a header line: null is an empty field, the empty text is ``""``."""
+    """CSV: null is an empty field, the empty text is ``""``.
 
+    :param delimiter: one ASCII character between two fields
+    :param header: whether the first line holds the column names
+    :param encoding: ``utf-8``, ``utf-8-sig`` (with the mark that Excel looks for) or ``gb18030``
+    """
+
+    file_format: ClassVar[FileFormat] = "csv"
     typed: ClassVar[bool] = False
     finite: ClassVar[bool] = False
 
-    def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
+    delimiter: str = ","
+    header: bool = True
+    encoding: Encoding = "utf-8"
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
         """Write the header and all rows."""
-        pl.DataFrame(schema=dict(schema)).write_csv(file)
+        file = encoded(file, self.encoding)
+        if self.header:
+            pl.DataFrame(schema=schema_of(columns, typed=False)).write_csv(file, separator=self.delimiter)
         for frame in frames:
-            frame.write_csv(file, include_header=False)
+            frame.write_csv(file, include_header=False, separator=self.delimiter)
 
 
+@dataclass(frozen=True)
 class NdjsonSink:
     """One JSON object a line, typed."""
 
+    file_format: ClassVar[FileFormat] = "ndjson"
     typed: ClassVar[bool] = True
     finite: ClassVar[bool] = True
 
-    def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
         """Write all rows."""
         for frame in frames:
             frame.write_ndjson(file)
 
 
+@dataclass(frozen=True)
 class ParquetSink:
-    """Parquet, typed, compressed with Zstandard."""
+    """Parquet, typed, compressed with Zstandard; each field's metadata holds what the platform says of the column.
 
+    :param row_group_size: rows of a row group at most
+    """
+
+    file_format: ClassVar[FileFormat] = "parquet"
     typed: ClassVar[bool] = True
     finite: ClassVar[bool] = False
 
-    def write(self, frames: Iterator[pl.DataFrame], schema: Schema, file: BinaryIO) -> None:
-        """Write all rows, one page after the other: Polars asks for a frame when it can take one."""
-        source = register_io_source(lambda *_: frames, schema=dict(schema))
+    row_group_size: int = 50_000
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
+        """Write all rows: Polars asks for the next frame when it can take one."""
+        source = register_io_source(lambda *_: frames, schema=schema_of(columns, typed=True))
         try:
-            source.sink_parquet(file, compression="zstd", maintain_order=True)
+            source.sink_parquet(
+                file,
+                compression="zstd",
+                row_group_size=self.row_group_size,
+                maintain_order=True,
+                arrow_schema=arrow_schema(columns),
+            )
         except pl.exceptions.ComputeError as error:  # how Polars reports that the file cannot be written
             raise OSError(str(error)) from error
-
-
-SINKS: Mapping[str, type[Sink]] = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -49,6 +50,29 @@ def schema_of(columns: tuple[Column, ...], *, typed: bool) -> dict[str, type[pl.
         name: _FD_TYPES.get(column.fd_type, _TEXT).dtype if typed else pl.String
         for name, column in zip(names, columns, strict=True)
     }
+
+
+def arrow_schema(columns: tuple[Column, ...]) -> Any:
+    """Return the typed schema with what the platform says of each column as its field's metadata."""
+    from arro3.core import DataType, Field, Schema
+
+    arrow_types = {pl.Int64: DataType.int64(), pl.Float64: DataType.float64(), pl.Date: DataType.date32()}
+    return Schema(
+        [
+            Field(name, arrow_types.get(dtype, DataType.large_utf8()), nullable=True, metadata=_metadata(column))
+            for (name, dtype), column in zip(schema_of(columns, typed=True).items(), columns, strict=True)
+        ]
+    )
+
+
+def _metadata(column: Column) -> dict[str, str]:
+    described = {
+        "fdType": column.fd_type,
+        "metaType": column.meta_type,
+        "alias": column.alias,
+        "annotation": column.annotation,
+    }
+    return {key: value for key, value in described.items() if value is not None}
 
 
 class Caster:

@@ -47,7 +47,8 @@ def run(code: str) -> str:
 @pytest.mark.parametrize("module", DAG_MODULES)
 def test_a_dag_file_imports_nothing_heavy(module: str) -> None:
     code = f"""
-import sys, airflow.sdk
+import sys
+from airflow.providers.common.compat.sdk import BaseHook, BaseOperator, BaseSensorOperator, conf
 before = set(sys.modules)
 import {module}
 print(sorted({{"polars", "requests", "starlette", "uvicorn", "tenacity"}} & (set(sys.modules) - before)))

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.simulator import Simulator
 Connect = Callable[..., None]
 
 
-def export(output_path: str, **arguments: Any) -> Any:
+def export(output_path: str | ObjectStoragePath, **arguments: Any) -> Any:
     return AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=output_path, **arguments).execute(
         {}
     )
@@ -51,13 +51,19 @@ def test_the_summary(platform: Simulator, tmp_path: Path) -> None:
         ("x.parquet", None, "parquet"),
         ("x.txt", "csv", "csv"),
         ("x", "ndjson", "ndjson"),
+        ("x.csv.gz", None, "csv"),
+        ("x.ndjson.zst", None, "ndjson"),
+        ("x", "csv.gz", "csv"),
+        ("x.gz", "csv", "csv"),
     ],
 )
 def test_the_format(tmp_path: Path, name: str, file_format: Any, expected: str) -> None:
     assert export(str(tmp_path / name), file_format=file_format)["format"] == expected
 
 
-@pytest.mark.parametrize(("name", "file_format"), [("x.txt", None), ("x", None), ("x.csv", "xlsx")])
+@pytest.mark.parametrize(
+    ("name", "file_format"), [("x.txt", None), ("x", None), ("x.csv", "xlsx"), ("x.parquet.gz", None)]
+)
 def test_no_format_is_an_error_before_any_request(
     platform: Simulator, tmp_path: Path, name: str, file_format: Any
 ) -> None:
@@ -67,9 +73,8 @@ def test_no_format_is_an_error_before_any_request(
 
 
 def test_an_object_store(tmp_path: Path) -> None:
-    url = f"local://{tmp_path}/numbers.csv"
-    assert export(url)["rows"] == 30
-    path = ObjectStoragePath(url)
+    path = ObjectStoragePath(f"file://{tmp_path}/numbers.csv")
+    assert export(path)["path"] == str(path)
     assert path.read_text().startswith("n,half\n0,0.0\n1,0.5\n")
     assert [found.name for found in path.parent.iterdir()] == ["numbers.csv"]
 

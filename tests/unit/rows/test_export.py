@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import subprocess
 import sys
@@ -10,15 +11,20 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import arro3.io
 import polars as pl
 import pytest
+import zstandard
 from conftest import TEXTS, numbers
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatPermissionError
 from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, OutputError
-from airflow_provider_anaplat.rows.export import FileFormat, export_rows
+from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
+from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.sinks import CsvSink, FileFormat, NdjsonSink, ParquetSink
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 FORMATS: list[FileFormat] = ["csv", "ndjson", "parquet"]
@@ -30,6 +36,16 @@ TYPED = Table.of_rows(
         [None] * 6,
     ],
 )
+
+
+SINKS = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
+
+
+def export_rows(
+    client: AnaplatClient, query: RowQuery, path: Any, file_format: FileFormat, **options: Any
+) -> ExportSummary:
+    plan = ExportPlan(query, path, SINKS[file_format], suffix=f".{file_format}", **options)
+    return export_plan(client, plan)
 
 
 def read_back(path: Path) -> list[dict[str, Any]]:
@@ -135,7 +151,7 @@ def test_or_becomes_null_and_is_counted(
     cell: str,
 ) -> None:
     platform.platform.add_dataset("bad", Table.of_rows([("c", fd_type)], [[cell], [None]]))
-    export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet", "null")
+    export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet", on_cast_error="null")
     assert pl.read_parquet(tmp_path / "x.parquet")["c"].to_list() == [None, None]
     assert "1 cells did not fit" in caplog.text
 
@@ -169,17 +185,45 @@ def test_a_failed_export_leaves_the_file_as_it_was(
 def test_an_update_in_the_middle_publishes_nothing(
     client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    platform.platform.add_dataset("numbers", numbers(30))
+    refresh_at(platform, offset=20, times=1)
+    with pytest.raises(DatasetChangedError, match="version 1 became 2"):
+        export_rows(client, QUERY, tmp_path / "x", file_format, on_change="fail")
+    assert list(tmp_path.iterdir()) == []
 
-    def updated(body: Any) -> bool:
-        if body["offset"] == 20 and dataset.version == 1:
-            platform.platform.refresh("ds1")
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_or_starts_again_from_nothing(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    refresh_at(platform, offset=20, times=2, table=numbers(25))
+    summary = export_rows(client, QUERY, tmp_path / f"x.{file_format}", file_format, max_restarts=2)
+    assert (summary.rows, summary.version) == (25, 3)
+    assert len(read_back(tmp_path / f"x.{file_format}")) == 25
+
+
+def test_restarts_end(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    refresh_at(platform, offset=20, times=9)
+    with pytest.raises(DatasetChangedError, match="version 2 became 3"):
+        export_rows(client, QUERY, tmp_path / "x.csv", "csv", max_restarts=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+QUERY = RowQuery("ds1", page_size=10, concurrency=1)
+
+
+def refresh_at(platform: Simulator, offset: int, times: int, table: Table | None = None) -> None:
+    """Let the platform update its dataset just before it answers this page, so many times."""
+    left = iter(range(times))
+
+    def refresh(body: Any) -> bool:
+        if body["offset"] == offset and next(left, None) is not None:
+            platform.platform.refresh("ds1", table)
         return False
 
-    platform.inject("read_rows", replies.reset(), times=None, when=updated)
-    with pytest.raises(DatasetChangedError):
-        export_rows(client, RowQuery("ds1", page_size=10, concurrency=1), tmp_path / "x", file_format)
-    assert list(tmp_path.iterdir()) == []
+    platform.inject("read_rows", replies.reset(), times=None, when=refresh)
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -211,12 +255,14 @@ DISK_FULL = """
 import resource, signal, sys
 from pathlib import Path
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.rows.export import export_rows
+from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 url, token, path, file_format = sys.argv[1:]
-export_rows(AnaplatClient(url, token), RowQuery("ds1", page_size=1000), Path(path), file_format)
+sink = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format]()
+export_rows(AnaplatClient(url, token), ExportPlan(RowQuery("ds1", page_size=1000), Path(path), sink, ""))
 """
 
 
@@ -241,3 +287,134 @@ def test_a_link_is_written_through(client: AnaplatClient, platform: Simulator, t
     export_rows(client, RowQuery("ds1"), tmp_path / "link.csv", "csv")
     assert (tmp_path / "link.csv").is_symlink()
     assert (tmp_path / "real.csv").read_text().startswith("n,half\n0,")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.zst", "ndjson", "ndjson.gz", "ndjson.zst"])
+def test_compression_by_suffix(client: AnaplatClient, platform: Simulator, tmp_path: Path, suffix: str) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    path = tmp_path / f"texts.{suffix}"
+    plan = ExportPlan(RowQuery("ds1", page_size=3), path, SINKS[suffix.partition(".")[0]], f".{suffix}")
+    assert export_plan(client, plan).bytes == path.stat().st_size
+    content = path.read_bytes()
+    if suffix.endswith(".gz"):
+        content = gzip.decompress(content)
+    if suffix.endswith(".zst"):
+        content = zstandard.ZstdDecompressor().stream_reader(content).read()
+    plain = tmp_path / suffix.partition(".")[0]
+    export_rows(client, RowQuery("ds1"), plain, plain.name)  # type: ignore[arg-type]  # one of the formats
+    assert content == plain.read_bytes()
+
+
+def test_the_same_rows_give_the_same_compressed_file(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("texts", TEXTS)
+    for name in ("one.csv.gz", "two.csv.gz"):
+        export_plan(client, ExportPlan(RowQuery("ds1"), tmp_path / name, CsvSink(), ".csv.gz"))
+    assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("sink", "expected"),
+    [
+        (CsvSink(delimiter=";"), "a;b\nx,y;é\n".encode()),
+        (CsvSink(header=False), '"x,y",é\n'.encode()),
+        (CsvSink(encoding="utf-8-sig"), '\ufeffa,b\n"x,y",é\n'.encode()),
+        (CsvSink(encoding="gb18030"), 'a,b\n"x,y",é\n'.encode("gb18030")),
+    ],
+)
+def test_csv_as_its_reader_wants_it(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, sink: CsvSink, expected: bytes
+) -> None:
+    platform.platform.add_dataset("t", Table.of_rows([("a", "STRING"), ("b", "STRING")], [["x,y", "é"]]))
+    export_plan(client, ExportPlan(RowQuery("ds1"), tmp_path / "t.csv", sink, ".csv"))
+    assert (tmp_path / "t.csv").read_bytes() == expected
+
+
+def test_gb18030_with_compression(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("t", Table.of_rows([("城市", "STRING")], [["北京 😀"]] * 3))
+    sink = CsvSink(encoding="gb18030")
+    export_plan(client, ExportPlan(RowQuery("ds1", page_size=1), tmp_path / "t.csv.gz", sink, ".csv.gz"))
+    text = gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).decode("gb18030")
+    assert text == "城市\n" + "北京 😀\n" * 3
+
+
+def test_parquet_keeps_what_the_platform_says_of_a_column(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(3))
+    export_rows(client, RowQuery("ds1"), tmp_path / "n.parquet", "parquet")
+    fields = arro3.io.read_parquet(tmp_path / "n.parquet").schema
+    assert fields.field("n").metadata_str == {"fdType": "LONG", "metaType": "METRIC"}
+    assert fields.field("half").metadata_str == {"fdType": "DOUBLE", "metaType": "METRIC"}
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("rows_per_file", [4, 10, 30, 100])
+def test_parts(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat, rows_per_file: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    folder = tmp_path / "parts"
+    summary = export_rows(client, QUERY, folder, file_format, rows_per_file=rows_per_file)
+    manifest = json.loads((folder / "_manifest.json").read_text())
+    names = [part["path"] for part in manifest["files"]]
+    assert names == [f"part-{i + 1:05d}.{file_format}" for i in range(-(-30 // rows_per_file))]
+    assert sorted(path.name for path in folder.iterdir()) == ["_manifest.json", *names]
+    rows = [read_back(folder / name) for name in names]
+    assert [len(part) for part in rows] == [part["rows"] for part in manifest["files"]]
+    assert [int(row["n"]) for part in rows for row in part] == list(range(30))
+    assert [part["bytes"] for part in manifest["files"]] == [(folder / name).stat().st_size for name in names]
+    assert (manifest["rows"], manifest["bytes"], manifest["version"]) == (30, summary.bytes, 1)
+    assert manifest["columns"] == [{"name": "n", "fdType": "LONG"}, {"name": "half", "fdType": "DOUBLE"}]
+
+
+def test_a_dataset_without_rows_has_one_part(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(0))
+    export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
+    assert (tmp_path / "part-00001.csv").read_text() == "n,half\n"
+
+
+def test_fewer_parts_than_before_leave_none_of_the_old(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    (tmp_path / "someone-elses.csv").touch()
+    export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
+    dataset.table = numbers(15)
+    export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
+    names = ["_manifest.json", "part-00001.csv", "part-00002.csv", "someone-elses.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_parts_that_fail_leave_the_folder_as_it_was(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+    with pytest.raises(AnaplatPermissionError):
+        export_rows(client, QUERY, tmp_path, "csv", rows_per_file=7)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_log_says_what_the_export_came_to(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(1234))
+    with caplog.at_level("INFO"):
+        export_rows(client, RowQuery("ds1"), tmp_path / "x.csv", "csv")
+    assert "Dataset ds1: exported 1,234 rows" in caplog.text
+
+
+def test_a_long_export_says_how_far_it_is(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(20))
+    platform.inject("read_rows", replies.slow(5.5), when=lambda body: body["offset"] == 10)
+    with caplog.at_level("INFO"):
+        export_rows(client, QUERY, tmp_path / "x.csv", "csv")
+    lines = [record.getMessage() for record in caplog.records if "left" in record.getMessage()]
+    assert len(lines) == 1
+    assert lines[0].startswith("Dataset ds1: 20 of 20 rows (100 %)")

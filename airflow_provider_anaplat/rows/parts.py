@@ -1,0 +1,135 @@
+"""Where an export is written: one file, or a folder of parts whose manifest is written last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from airflow_provider_anaplat.rows.files import StagedFile, atomic_file
+from airflow_provider_anaplat.rows.pages import PageReader
+from airflow_provider_anaplat.rows.sinks import Columns, Sink
+from airflow_provider_anaplat.rows.streams import compressed
+
+MANIFEST = "_manifest.json"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A line of the manifest.
+
+    :param path: name of the file in the manifest's folder
+    """
+
+    path: str
+    rows: int
+    bytes: int
+
+
+def write_file(path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame], columns: Columns) -> int:
+    """Write all frames to one file, which appears when it is complete, and return its size in bytes."""
+    with ExitStack() as leftovers:
+        staged = _write_staged(leftovers, path, suffix, sink, frames, columns)
+        staged.publish()
+    return staged.size
+
+
+def write_parts(
+    folder: Any,
+    suffix: str,
+    sink: Sink,
+    frames: Iterator[pl.DataFrame],
+    rows_per_file: int,
+    reader: PageReader,
+) -> int:
+    """Write all frames to files of so many rows each, then their manifest, and return the size of all files.
+
+    While the parts take their places, no manifest stands in the folder. Parts of an earlier manifest that
+    the new one does not name are removed.
+    """
+    columns = reader.first.columns
+    splitter = _Splitter(frames)
+    parts: list[Part] = []
+    staged_parts: list[StagedFile] = []
+    with ExitStack() as leftovers:
+        while splitter.has_more() or not parts:
+            name = f"part-{len(parts) + 1:05d}{suffix}"
+            taken = splitter.take(rows_per_file)
+            staged = _write_staged(leftovers, folder / name, suffix, sink, taken, columns)
+            parts.append(Part(name, splitter.taken, staged.size))
+            staged_parts.append(staged)
+        old_parts = _withdraw_manifest(folder)
+        for staged in staged_parts:
+            staged.publish()
+        for name in old_parts - {part.path for part in parts}:
+            (folder / name).unlink(missing_ok=True)
+        publish_manifest(folder, sink, parts, reader)
+    return sum(part.bytes for part in parts)
+
+
+def publish_manifest(folder: Any, sink: Sink, parts: list[Part], reader: PageReader) -> None:
+    """Write the manifest, which says that the parts it names are complete and of one version."""
+    snapshot = reader.snapshot
+    manifest = {
+        "dsId": reader.ds_id,
+        "format": sink.file_format,
+        "version": snapshot.version,
+        "utime": snapshot.utime,
+        "rows": sum(part.rows for part in parts),
+        "bytes": sum(part.bytes for part in parts),
+        "columns": [{"name": name, "fdType": fd_type} for name, fd_type in snapshot.columns],
+        "files": [asdict(part) for part in parts],
+    }
+    with atomic_file(folder / MANIFEST) as file:
+        file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode())
+
+
+def _write_staged(
+    leftovers: ExitStack, path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame], columns: Columns
+) -> StagedFile:
+    staged = StagedFile(path)
+    leftovers.callback(staged.discard)
+    with staged.open() as file, compressed(file, suffix) as stream:
+        sink.write(frames, columns, stream)
+    return staged
+
+
+def _withdraw_manifest(folder: Any) -> set[str]:
+    """Remove the folder's manifest and return the names of its parts."""
+    manifest = folder / MANIFEST
+    if not manifest.exists():
+        return set()
+    old = json.loads(manifest.read_text())
+    manifest.unlink()
+    return {part["path"] for part in old["files"]}
+
+
+class _Splitter:
+    """Cuts a stream of frames into streams of so many rows."""
+
+    def __init__(self, frames: Iterator[pl.DataFrame]) -> None:
+        self._frames = frames
+        self._rest: pl.DataFrame | None = None
+        self.taken = 0
+
+    def has_more(self) -> bool:
+        """Tell whether a row is left."""
+        while self._rest is None or self._rest.is_empty():
+            self._rest = next(self._frames, None)
+            if self._rest is None:
+                return False
+        return True
+
+    def take(self, rows: int) -> Iterator[pl.DataFrame]:
+        """Yield frames of so many rows together; ``taken`` counts them."""
+        self.taken = 0
+        while self.taken < rows and self.has_more():
+            assert self._rest is not None  # noqa: S101 - has_more() says so
+            head = self._rest.head(rows - self.taken)
+            self._rest = self._rest.slice(head.height)
+            self.taken += head.height
+            yield head

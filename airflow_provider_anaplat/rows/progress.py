@@ -1,0 +1,55 @@
+"""Progress of an export, in the place where users look: the task's log."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+log = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class Progress:
+    """Says every few seconds how far an export is, and at its end what it came to.
+
+    :param ds_id: id of the dataset
+    :param total: number of rows expected; with a filter, an upper bound
+    """
+
+    def __init__(self, ds_id: str, total: int) -> None:
+        self.rows = 0
+        self._ds_id = ds_id
+        self._total = total
+        self._started = self._last_line = time.monotonic()
+
+    def add(self, rows: int) -> None:
+        """Count rows that were handed on."""
+        self.rows += rows
+        now = time.monotonic()
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or not self._total or not self.rows:
+            return
+        self._last_line = now
+        rate = self.rows / (now - self._started)
+        log.info(
+            "Dataset %s: %s of %s rows (%.0f %%), %s rows/s, about %.0f s left",
+            self._ds_id,
+            f"{self.rows:,}",
+            f"{self._total:,}",
+            100 * self.rows / self._total,
+            f"{rate:,.0f}",
+            (self._total - self.rows) / rate,
+        )
+
+    def finish(self, path: object, size: int) -> None:
+        """Say what the export came to."""
+        seconds = time.monotonic() - self._started
+        log.info(
+            "Dataset %s: exported %s rows, %s bytes, to %s in %.1f s (%s rows/s)",
+            self._ds_id,
+            f"{self.rows:,}",
+            f"{size:,}",
+            path,
+            seconds,
+            f"{self.rows / max(seconds, 1e-6):,.0f}",
+        )
