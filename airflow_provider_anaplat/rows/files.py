@@ -46,7 +46,7 @@ class StagedFile:
             if self._local:
                 self._temporary.replace(self._target)
             else:
-                self._target.fs.mv(self._temporary.path, self._target.path)
+                _move(self._target.fs, self._temporary.path, self._target.path)
 
     def discard(self) -> None:
         """Remove what is left of the temporary file."""
@@ -54,7 +54,7 @@ class StagedFile:
             if self._local:
                 self._temporary.unlink()
             else:
-                self._temporary.fs.rm(self._temporary.path)
+                self._temporary.fs.rm_file(self._temporary.path)
 
     def _opened(self) -> Any:
         if self._local:
@@ -76,6 +76,21 @@ def atomic_file(path: Any) -> Iterator[BinaryIO]:
         staged.publish()
     finally:
         staged.discard()
+
+
+def _move(file_system: Any, source: str, target: str) -> None:
+    """Rename an object, or copy and remove it where the store knows no renaming.
+
+    fsspec's own copying ``mv`` would take a name with ``*`` or ``[`` for a pattern.
+    """
+    from fsspec import AbstractFileSystem
+    from fsspec.asyn import AsyncFileSystem  # the base of the object stores
+
+    if isinstance(file_system, AsyncFileSystem) or type(file_system).mv is AbstractFileSystem.mv:
+        file_system.cp_file(source, target)
+        file_system.rm_file(source)
+    else:
+        file_system.mv(source, target)
 
 
 def _local_target(path: Path) -> Path:

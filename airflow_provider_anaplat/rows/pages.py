@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,10 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client.client import AnaplatClient
+from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Page, Snapshot, read_page
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, MissingRowsError
+
+DEC = int(os.environ.get("DEC", "1"))
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class PageReader:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         self._client = client
+        # Decoding takes several times the memory of a page, and keeps a core busy by itself.
+        self._decoding = threading.Semaphore(DEC)
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
@@ -131,7 +138,7 @@ class PageReader:
     def _fetch(self, offset: int, limit: int) -> Page:
         query = self._query
         page = self._client.read_rows_with(
-            read_page,
+            self._decode,
             query.ds_id,
             offset=offset,
             limit=limit,
@@ -144,6 +151,10 @@ class PageReader:
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
             )
         return page
+
+    def _decode(self, answer: Answer) -> Page:
+        with self._decoding:
+            return read_page(answer)
 
     def _checked(self, page: Page) -> Page:
         if page.snapshot != self.snapshot:

@@ -1,0 +1,95 @@
+"""Every format on object stores that speak their real protocols."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import numbers
+from gcp_storage_emulator.server import create_server
+from moto.server import ThreadedMotoServer
+from upath import UPath
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatPermissionError
+from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+SINKS: list[Sink] = [CsvSink(), NdjsonSink(), ParquetSink()]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Any]:
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    options = {"key": "key", "secret": "secret", "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"}}
+    bucket = UPath("s3://bucket", **options)
+    bucket.fs.mkdir("bucket")
+    yield bucket
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[Any]:
+    # gcsfs would ask for the bucket's kind through another protocol, which no emulator speaks.
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    server = create_server("127.0.0.1", 0, in_memory=True, default_bucket="bucket")
+    server.start()
+    port = server._api._httpd.server_address[1]
+    yield UPath("gs://bucket", endpoint_url=f"http://127.0.0.1:{port}", token="anon", project="project")
+    server.stop()
+
+
+@pytest.fixture(params=["s3", "gcs"])
+def bucket(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param) / request.node.name.replace("[", "-").replace("]", "")
+
+
+def contents(folder: Any) -> list[str]:
+    folder.fs.invalidate_cache()
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def column_n(path: Any, sink: Sink) -> list[int]:
+    content = path.read_bytes()
+    if sink.file_format == "parquet":
+        return pl.read_parquet(content)["n"].to_list()
+    if sink.file_format == "ndjson":
+        return [json.loads(line)["n"] for line in content.splitlines()]
+    return [int(line.split(",")[0]) for line in content.decode().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.file_format)
+def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Sink) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    path = bucket / "odd [name] *.data"
+    platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+    plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), path, sink, f".{sink.file_format}")
+    with pytest.raises(AnaplatPermissionError):
+        export_rows(client, plan)
+    assert contents(bucket) == []
+    summary = export_rows(client, plan)
+    assert contents(bucket) == ["odd [name] *.data"]
+    assert column_n(path, sink) == list(range(30))
+    assert len(path.read_bytes()) == summary.bytes
+
+
+@pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.file_format)
+def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Sink) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    suffix = f".{sink.file_format}"
+    plan = ExportPlan(RowQuery("ds1", page_size=10), bucket, sink, suffix, rows_per_file=8)
+    export_rows(client, plan)
+    dataset.table = numbers(9)
+    export_rows(client, plan)
+    assert contents(bucket) == ["_manifest.json", f"part-00001{suffix}", f"part-00002{suffix}"]
+    manifest = json.loads((bucket / "_manifest.json").read_text())
+    read = [n for part in manifest["files"] for n in column_n(bucket / part["path"], sink)]
+    assert read == list(range(9))
