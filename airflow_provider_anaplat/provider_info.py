@@ -11,13 +11,6 @@ def get_provider_info() -> dict[str, Any]:
         "package-name": "airflow-provider-anaplat",
         "name": "Anaplat",
         "description": "Datasets, rows and users of an analytics platform, through its Public API.",
-        "integrations": [
-            {
-                "integration-name": "Anaplat",
-                "external-doc-url": "https://airflow.apache.org/docs/",
-                "tags": ["service"],
-            }
-        ],
         "connection-types": [
             {
                 "connection-type": "anaplat",

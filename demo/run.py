@@ -55,6 +55,7 @@ def _set_environment(connection: dict[str, Any]) -> None:
         AIRFLOW_CONN_ANAPLAT_DEFAULT=json.dumps(connection),
         ANAPLAT_EXPORT_PATH=str(EXPORTS),
         NO_PROXY="127.0.0.1",
+        no_proxy="127.0.0.1",
     )
 
 

@@ -14,8 +14,10 @@ os.environ.update(
     AIRFLOW_HOME=str(AIRFLOW_HOME),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__DAGS_FOLDER=str(AIRFLOW_HOME / "dags"),
-    NO_PROXY="127.0.0.1",
 )
+for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)
 
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -30,6 +32,7 @@ from airflow_provider_anaplat.client.models import (
     SubscriptionPlan,
 )
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, PATH_PREFIX, Operation
+from airflow_provider_anaplat.client.redaction import redact, secrets_in
 from airflow_provider_anaplat.client.transport import Settings, Transport
 
 T = TypeVar("T")
@@ -69,22 +72,27 @@ class AnaplatClient:
         proxies: Mapping[str, str] | None = None,
     ) -> None:
         self.base_url = _checked_base_url(base_url)
-        self._transport = Transport(
-            Settings(
-                base_url=self.base_url,
-                token=_checked_token("token", token),
-                user_token=_checked_token("user_token", user_token) if user_token else None,
-                connect_timeout=connect_timeout,
-                read_timeout=read_timeout,
-                max_retries=max_retries,
-                verify=verify,
-                cert=cert,
-                proxies=proxies,
-            )
+        _check_files(verify, cert)
+        self._settings = Settings(
+            base_url=self.base_url,
+            token=_checked_token("token", token),
+            user_token=_checked_token("user_token", user_token) if user_token else None,
+            connect_timeout=connect_timeout,
+            read_timeout=read_timeout,
+            max_retries=max_retries,
+            verify=verify,
+            cert=cert,
+            proxies=proxies,
         )
+        self._transport = Transport(self._settings)
 
     def __repr__(self) -> str:
         return f"AnaplatClient({self.base_url!r})"
+
+    def without_retries(self) -> AnaplatClient:
+        """Return a client of the same platform that sends each request once, for those who poll."""
+        settings = replace(self._settings, max_retries=0)
+        return AnaplatClient(**{field.name: getattr(settings, field.name) for field in fields(settings)})
 
     def close(self) -> None:
         """Close all connections to the platform."""
@@ -184,6 +192,7 @@ class AnaplatClient:
             body["userPropertyType"] = user_property_type
         message = self._send(operations.CREATE_USERS, json=body)
         count = re.match(r"\s*(\d+)", message)
+        message = redact(message, secrets_in(body))
         return CreatedUsers(count=int(count[1]) if count else None, message=message)
 
     def get_subscriptions(self, ids: Sequence[str]) -> list[SubscriptionPlan]:
@@ -248,7 +257,7 @@ def validated(kind: type[T], payload: Any, answer: Answer) -> T:
         )
         raise answer.error(
             AnaplatInvalidAnswerError, f"the answer has another shape than the contract's: {places}."
-        ) from error
+        ) from None  # the validation's own text may hold what the platform answered
     return value
 
 
@@ -258,12 +267,26 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _checked_base_url(base_url: str) -> str:
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+    except ValueError:
+        raise AnaplatSettingsError("base_url is no address.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
     return base_url.rstrip("/")
+
+
+def _check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
+    named = {
+        "verify": [verify] if isinstance(verify, str) else [],
+        "cert": [cert] if isinstance(cert, str) else cert,
+    }
+    for name, paths in named.items():
+        for path in paths or []:
+            if not Path(path).exists():
+                raise AnaplatSettingsError(f"{name}: there is no file {path}.")
 
 
 def _checked_token(name: str, token: str) -> str:

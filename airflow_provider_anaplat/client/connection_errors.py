@@ -10,7 +10,15 @@ import requests
 from urllib3 import exceptions as urllib3_errors
 
 from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.client.redaction import redact
+from airflow_provider_anaplat.client.redaction import redact, without_userinfo
+
+# What requests raises before it sends anything; all else may come after the platform acted.
+_UNUSABLE = (
+    requests.exceptions.InvalidURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidProxyURL,
+)
 
 
 def was_never_sent(error: errors.AnaplatError) -> bool:
@@ -24,7 +32,7 @@ def connection_error(
     """Translate what requests raised into the exception that says what to do."""
     host = urlsplit(base_url).netloc
     error_type, layer, what = _classify(error, host)
-    detail = " ".join(redact(str(_innermost(error)), secrets).split())
+    detail = " ".join(redact(without_userinfo(str(_innermost(error))), secrets).split())
     translated = error_type(f"{operation}: {what} [{detail}]", operation=operation)
     if isinstance(translated, errors.AnaplatConnectionError):
         translated.layer = layer
@@ -79,11 +87,16 @@ def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.
         return errors.AnaplatTruncatedAnswerError, "HTTP", f"{host} broke off in the middle of its answer."
     if isinstance(error, requests.exceptions.ConnectionError):
         return errors.AnaplatConnectionError, "TCP", f"{host} broke the connection before it answered."
-    return errors.AnaplatRequestError, "HTTP", "the request could not be made. Check the connection's fields."
+    if isinstance(error, _UNUSABLE):
+        return errors.AnaplatRequestError, "HTTP", "the request could not be made. Check the connection's fields."
+    return errors.AnaplatInvalidAnswerError, "HTTP", f"the answer of {host} breaks the rules of HTTP."
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception and all that it wraps, by whichever of the ways requests and urllib3 wrap."""
+    """Yield an exception and all that it wraps, by whichever of the ways requests and urllib3 wrap.
+
+    ``__context__`` is not followed: it leads to whatever the caller was handling when it sent the request.
+    """
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
@@ -92,7 +105,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
             continue
         seen.add(id(current))
         yield current
-        waiting += [*current.args, getattr(current, "reason", None), current.__cause__, current.__context__]
+        waiting += [*current.args, getattr(current, "reason", None), current.__cause__]
 
 
 def _any(causes: list[BaseException], kind: type[BaseException]) -> bool:

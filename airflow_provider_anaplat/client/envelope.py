@@ -21,11 +21,13 @@ _ERROR_BY_CODE: dict[int, type[errors.AnaplatRefusedError]] = {
     1018: errors.AnaplatAuthenticationError,
     2002: errors.AnaplatRefusedError,
     14001: errors.AnaplatRefusedError,
+    40002: errors.AnaplatServerError,
 }
 _ERROR_BY_STATUS: dict[int, type[errors.AnaplatRefusedError]] = {
     401: errors.AnaplatAuthenticationError,
     403: errors.AnaplatPermissionError,
     404: errors.AnaplatNotFoundError,
+    408: errors.AnaplatServerError,
     429: errors.AnaplatRateLimitedError,
 }
 _WHAT_TO_DO: dict[type[errors.AnaplatRefusedError], str] = {
@@ -89,9 +91,13 @@ def read_payload(answer: Answer, load: Callable[[bytes], Any] = json.loads) -> A
     """
     if 300 <= answer.status < 400:
         _raise_redirect(answer)
+    if 200 < answer.status < 300:
+        raise answer.error(
+            errors.AnaplatInvalidAnswerError, f"HTTP {answer.status}, where the platform promises 200."
+        )
     try:
         envelope = load(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         if answer.status != 200:
             _raise_refusal(answer, {})
         _raise_not_json(answer)
@@ -123,7 +129,10 @@ def is_known_refusal(error: errors.AnaplatError) -> bool:
 
 
 def _raise_redirect(answer: Answer) -> NoReturn:
-    target = urlsplit(answer.location or "").netloc.rpartition("@")[2]
+    try:
+        target = urlsplit(answer.location or "").netloc.rpartition("@")[2]
+    except ValueError:
+        target = "what is no address"
     host = redact(target, answer.secrets) or "another path of the same host"
     raise answer.error(
         errors.AnaplatRedirectError,

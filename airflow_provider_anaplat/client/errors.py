@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class AnaplatError(Exception):
     """Anything that went wrong in talking to the platform.
@@ -102,6 +105,22 @@ class AnaplatRateLimitedError(AnaplatRefusedError):
 
 class AnaplatServerError(AnaplatRefusedError):
     """The platform failed while carrying out the request."""
+
+
+def to_json(error: Exception) -> dict[str, Any]:
+    """Return an exception as plain JSON, for the event of a trigger."""
+    details = vars(error) if isinstance(error, AnaplatError) else {}
+    return {"type": type(error).__name__, "message": str(error), "details": details}
+
+
+def from_json(described: Mapping[str, Any]) -> AnaplatError:
+    """Return the exception that :func:`to_json` described; one of another kind becomes an AnaplatError."""
+    kind = globals().get(described["type"])
+    if not (isinstance(kind, type) and issubclass(kind, AnaplatError)):
+        return AnaplatError(f"{described['type']}: {described['message']}")
+    error = kind(described["message"])
+    vars(error).update(described["details"])
+    return error
 
 
 # What may be gone at the next attempt, for those who poll.

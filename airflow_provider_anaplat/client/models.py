@@ -14,6 +14,8 @@ _TIMESTAMP_FORMAT = "%Y-%m-%d %H:%M:%S%z"
 
 def _read_timestamp(value: Any) -> Any:
     """Read the platform's ``YYYY-MM-DD HH:mm:ss+hhmm``; a moment without a zone is refused."""
+    if value == "":
+        return None
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
@@ -24,24 +26,27 @@ def _read_timestamp(value: Any) -> Any:
 
 
 def _read_epoch_millis(value: Any) -> Any:
-    if isinstance(value, int):
+    if not isinstance(value, int):
+        return value
+    try:
         return pendulum.from_timestamp(value / 1000)
-    return value
+    except (OverflowError, OSError) as error:
+        raise ValueError("no moment that a calendar has") from error
 
 
-def _write_timestamp(value: datetime) -> str:
-    return value.strftime(_TIMESTAMP_FORMAT)
+def _write_timestamp(value: datetime | None) -> str | None:
+    return None if value is None else value.strftime(_TIMESTAMP_FORMAT)
 
 
-def _write_epoch_millis(value: datetime) -> int:
-    return round(value.timestamp() * 1000)
+def _write_epoch_millis(value: datetime | None) -> int | None:
+    return None if value is None else round(value.timestamp() * 1000)
 
 
 Timestamp = Annotated[
-    pendulum.DateTime, BeforeValidator(_read_timestamp), PlainSerializer(_write_timestamp, when_used="json")
+    pendulum.DateTime | None, BeforeValidator(_read_timestamp), PlainSerializer(_write_timestamp, when_used="json")
 ]
 EpochMillis = Annotated[
-    pendulum.DateTime,
+    pendulum.DateTime | None,
     BeforeValidator(_read_epoch_millis),
     PlainSerializer(_write_epoch_millis, when_used="json"),
 ]
@@ -115,8 +120,8 @@ class _DatasetFields(_Record):
     row_count: int | None = None
     col_count: int | None = None
     status: str | None = None
-    ctime: Timestamp | None = None
-    utime: Timestamp | None = None
+    ctime: Timestamp = None
+    utime: Timestamp = None
     card_count: int | None = None
 
 
@@ -236,7 +241,7 @@ class Page(_Record):
     pg_type: str | None = None
     description: str | None = None
     parent_dir_id: str | None = None
-    ctime: Timestamp | None = None
+    ctime: Timestamp = None
     settings: PageSettings | None = None
     is_del: bool | None = None
     meta: PageSettings | None = None
@@ -247,7 +252,7 @@ class NewUser(_Record):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    login_id: str = Field(min_length=1)
+    login_id: str = Field(min_length=1, pattern=r"\S")
     name: str | None = None
     password: str | None = Field(default=None, repr=False)
     role: str | None = None
@@ -280,10 +285,10 @@ class UserRecord(_Record):
     login_id: str | None = None
     dom_id: str | None = None
     role: list[str] | None = None
-    last_login_time: Timestamp | None = None
+    last_login_time: Timestamp = None
     pwd_version: int | None = None
     enabled: bool | None = None
-    ctime: Timestamp | None = None
+    ctime: Timestamp = None
     is_del: bool | None = None
 
 
@@ -316,7 +321,7 @@ class SubscriptionPlan(_Record):
     cron: SubscriptionCron | None = None
     enabled: bool | None = None
     last_send_type: str | None = None
-    last_send_time: EpochMillis | None = None
+    last_send_time: EpochMillis = None
     last_send_status: str | None = None
     notice_config: NoticeConfig | None = None
     creator: UserRecord | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
@@ -26,10 +28,19 @@ def secrets_in(request: Any) -> Iterator[str]:
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """Replace every secret in the text, also where the text holds it escaped as JSON."""
-    forms = {form for secret in secrets if secret for form in (secret, json.dumps(secret)[1:-1])}
+    forms = {form for secret in secrets if secret for form in _forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, _MASK)
     return text
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    return secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe="")
+
+
+def without_userinfo(text: str) -> str:
+    """Remove user and password from every address in a text."""
+    return re.sub(r"//[^/@\s]+@", f"//{_MASK}@", text)
 
 
 def excerpt(body: bytes, secrets: Iterable[str]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
+from json import dumps
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -102,7 +104,7 @@ class Transport:
         except errors.AnaplatError as error:
             if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
                 raise
-            raise _outcome_unknown(operation, error) from error
+            raise _outcome_unknown(operation, error) from None
         return result
 
     def close(self) -> None:
@@ -118,19 +120,20 @@ class Transport:
         params: Mapping[str, Any] | None,
     ) -> T:
         settings = self._settings
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "application/json", "Content-Type": "application/json"}
         body = dict(json or {})
+        secrets = (*self._secrets, *secrets_in(body), *secrets_in(params))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = settings.user_token or settings.token
         else:
             body["token"] = settings.token
-        secrets = (*self._secrets, *secrets_in(json))
+        content = _json_bytes(operation, body)
         try:
             response = self._session.request(
                 operation.method,
                 settings.base_url + path,
                 params=params,
-                json=body,
+                data=content,
                 headers=headers,
                 timeout=(settings.connect_timeout, settings.read_timeout),
                 allow_redirects=False,
@@ -139,7 +142,12 @@ class Transport:
                 proxies=dict(settings.proxies or {}),
             )
         except requests.RequestException as error:
-            raise connection_error(operation.name, settings.base_url, error, secrets) from error
+            # Not "from error": what lower layers say may hold an address with a password, or query parameters.
+            raise connection_error(operation.name, settings.base_url, error, secrets) from None
+        except ValueError:  # a Location that is no address, which requests reads though it need not follow
+            raise errors.AnaplatInvalidAnswerError(
+                f"{operation.name}: the answer's headers cannot be read.", operation=operation.name
+            ) from None
         return read(
             Answer(
                 operation=operation.name,
@@ -157,7 +165,7 @@ def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 def _may_repeat(operation: Operation[Any], error: BaseException) -> bool:
-    if not isinstance(error, errors.AnaplatError):
+    if not isinstance(error, errors.AnaplatError) or isinstance(error, errors.AnaplatRequestError):
         return False
     if isinstance(error, errors.AnaplatConnectionError) and error.layer == "TLS":
         return False
@@ -174,7 +182,7 @@ def _wait(state: tenacity.RetryCallState) -> float:
     backoff = tenacity.wait_random_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT)(state)
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, errors.AnaplatError) else None
-    return backoff if asked is None else min(asked, _LONGEST_RETRY_AFTER) + min(backoff, 1)
+    return backoff if asked is None else asked + min(backoff, 1)
 
 
 def _log_retry(operation: Operation[Any], state: tenacity.RetryCallState, attempts: int) -> None:
@@ -188,16 +196,27 @@ def _log_retry(operation: Operation[Any], state: tenacity.RetryCallState, attemp
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Read ``Retry-After``, given in seconds or as an HTTP date; what is neither says nothing."""
+    """Read ``Retry-After``, given in seconds or as an HTTP date, up to a maximum; what is neither says nothing."""
     if retry_after is None:
         return None
-    if retry_after.strip().isdigit():
-        return float(retry_after)
     try:
-        moment = parsedate_to_datetime(retry_after)
-    except ValueError:
+        if re.fullmatch(r"\s*[0-9]+\s*", retry_after):
+            seconds = float(retry_after)
+        else:
+            seconds = (parsedate_to_datetime(retry_after).astimezone(UTC) - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError):
         return None
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+    return min(max(0.0, seconds), _LONGEST_RETRY_AFTER)
+
+
+def _json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
+    try:
+        return dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        raise errors.AnaplatRequestError(
+            f"{operation.name}: the request holds a value that JSON cannot; nothing was sent.",
+            operation=operation.name,
+        ) from None
 
 
 def _outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:

@@ -74,6 +74,8 @@ class AnaplatHook(BaseHook):
                 (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"
             )
             return False, f"{layer}: {error}"
+        except Exception as error:  # noqa: BLE001 - the person who presses Test shall read it, whatever it is
+            return False, f"Unexpected: {type(error).__name__} ({error})"
         return True, f"The platform answers, and the token is good for {len(datasets)} datasets."
 
 

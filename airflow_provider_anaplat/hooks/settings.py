@@ -58,8 +58,8 @@ def _base_url(host: str, schema: str, port: int | str | None) -> str:
     try:
         parts = urlsplit(host)
         given_port = parts.port
-    except ValueError as error:
-        raise AnaplatSettingsError(f"The connection's host is no address: {error}.") from error
+    except ValueError:  # whose text may hold a password that stands in the host
+        raise AnaplatSettingsError("The connection's host is no address; check its port and brackets.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise AnaplatSettingsError(
             "The connection's scheme is neither http nor https, or its host is no host name."

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseOperator
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
+from airflow_provider_anaplat.client.errors import AnaplatOutcomeUnknownError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
+
+
+@contextmanager
+def no_retry_of_unknown_outcomes() -> Iterator[None]:
+    """Keep Airflow from running a task again whose write may have been carried out.
+
+    :raises AirflowFailException: in place of :class:`AnaplatOutcomeUnknownError`
+    """
+    try:
+        yield
+    except AnaplatOutcomeUnknownError as error:
+        raise AirflowFailException(str(error)) from error
 
 
 class AnaplatOperator(BaseOperator):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.client.states import State, StateTable
-from airflow_provider_anaplat.operators.base import AnaplatOperator
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_retry_of_unknown_outcomes
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -37,8 +37,8 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
 
     Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them.
 
-    Raises :class:`AnaplatOutcomeUnknownError` where the answer was lost, and another
-    :class:`AnaplatError` where the platform refused.
+    Raises :class:`AirflowFailException` where the answer was lost, since a retry could create the dataset
+    twice, and :class:`AnaplatError` where the platform refused.
     """
 
     template_fields: Sequence[str] = (
@@ -84,7 +84,9 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Ask the platform to create the dataset."""
-        task = self.client().create_dataset(self._request())
+        request = self._request()
+        with no_retry_of_unknown_outcomes():
+            task = self.client().create_dataset(request)
         self._fail_if_failed(task)
         self.log.info("Dataset %s (%r) is being created: %s, %s", task.ds_id, self.name, task.status, task.result)
         return task.model_dump(mode="json", by_alias=True, include={"task_id", "ds_id", "status", "result"})
@@ -106,7 +108,8 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
             "platform_index_incremental_update_setting": self.incremental_update,
         }
         try:
-            return CreateDatasetRequest.model_validate({**fields, **(self.extra_fields or {})})
+            body = CreateDatasetRequest.model_validate(fields).model_dump(by_alias=True, exclude_none=True)
+            return CreateDatasetRequest.model_validate({**body, **(self.extra_fields or {})})
         except ValidationError as error:
             problems = "; ".join(
                 f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"

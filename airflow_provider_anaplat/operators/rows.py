@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -179,8 +181,10 @@ class AnaplatExportRowsOperator(AnaplatOperator):
 
 def _path(path: Any) -> Any:
     """Return a local path, or a path in an object store with the credentials of its Airflow connection."""
-    if isinstance(path, str) and "://" in path.removeprefix("file://"):
+    if isinstance(path, str) and path.startswith("file://"):
+        return Path(url2pathname(urlsplit(path).path))
+    if isinstance(path, str) and "://" in path:
         from airflow.providers.common.compat.sdk import ObjectStoragePath
 
         return ObjectStoragePath(path)
-    return Path(path.removeprefix("file://")) if isinstance(path, str) else path
+    return Path(path) if isinstance(path, str) else path

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.client.errors import AnaplatError
-from airflow_provider_anaplat.operators.base import AnaplatOperator
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_retry_of_unknown_outcomes
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -34,9 +34,9 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     Returns ``created``, the number of users, and ``batches``, the number of requests.
 
     Raises :class:`AirflowFailException` listing every problem of every user, by index and without any
-    password, where nothing was sent; :class:`AirflowException` where the platform reports another number of
-    users than it was sent; :class:`AnaplatError` where it refuses or does not answer, which the log introduces
-    with what was created until then.
+    password, where nothing was sent; the same, which Airflow does not retry, where a batch's answer was lost
+    or reports another number of users than were sent; and :class:`AnaplatError` where the platform refuses.
+    The log says what was created until then.
     """
 
     template_fields: Sequence[str] = ("users", "user_property_type", "anaplat_conn_id")
@@ -56,6 +56,8 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check all users, then create them."""
+        if self.batch_size < 1:
+            raise AirflowFailException(f"batch_size is {self.batch_size}; it must be at least 1.")
         users = _checked(self.users)
         batches = [users[start : start + self.batch_size] for start in range(0, len(users), self.batch_size)]
         client = self.client()
@@ -63,7 +65,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         for number, batch in enumerate(batches, 1):
             try:
                 created += self._create(client, batch)
-            except (AnaplatError, AirflowException):
+            except (AnaplatError, AirflowFailException):
                 self.log.error(
                     "Batch %d of %d failed (loginId %s to %s); the %d users of the batches before it are created",
                     number, len(batches), batch[0].login_id, batch[-1].login_id, created,
@@ -74,10 +76,11 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
 
     def _create(self, client: AnaplatClient, batch: Sequence[NewUser]) -> int:
         property_type = None if self.user_property_type is None else int(self.user_property_type)
-        answer = client.create_users(batch, user_property_type=property_type)
+        with no_retry_of_unknown_outcomes():
+            answer = client.create_users(batch, user_property_type=property_type)
         if answer.count != len(batch):
             reported = "no number" if answer.count is None else f"{answer.count} as created"
-            raise AirflowException(
+            raise AirflowFailException(
                 f"{len(batch)} users were sent, and the platform reports {reported} ({answer.message!r}). "
                 f"Look on the platform which of them exist (loginId {batch[0].login_id} to "
                 f"{batch[-1].login_id}) before you run the task again."

@@ -101,6 +101,9 @@ def _fast(body: bytes) -> tuple[dict[str, Any], pl.Series] | None:
     end = body.rfind(b"]") + 1
     if start is None or not end or _SURROGATE.search(body):
         return None
+    # A key after the rows' start means that another array or object follows them.
+    if any(body.find(key_end, start.end(), end) >= 0 for key_end in (b'":', b'" :')):
+        return None
     try:
         envelope = json.loads(body[: start.end()] + body[end - 1 :])
         rows = pl.read_json(body, schema=_SCHEMA)["response"].struct.field("preview")
@@ -114,6 +117,9 @@ def _fast(body: bytes) -> tuple[dict[str, Any], pl.Series] | None:
     if body.find(rb"\"", start.end(), end) >= 0:
         quotes += int(cells.str.count_matches('"', literal=True).sum())
     if quotes != body.count(b'"', start.end(), end) or not isinstance(envelope, dict):
+        return None
+    # Polars reads a bare text as a row of one cell, which only a second cell would give away.
+    if len(rows) and len(rows) == len(cells) and body.count(b"[", start.end(), end) < len(rows):
         return None
     return envelope, rows
 

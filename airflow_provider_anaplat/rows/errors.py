@@ -13,8 +13,8 @@ class DatasetChangedError(ExportError):
     """The dataset was updated while its rows were being read."""
 
 
-class MissingRowsError(ExportError):
-    """The platform gave fewer rows than it says the dataset has."""
+class RowCountError(ExportError):
+    """The platform gave fewer or more rows than it says the dataset has."""
 
 
 class CellError(ExportError):

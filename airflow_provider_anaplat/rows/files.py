@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from airflow_provider_anaplat.rows.errors import OutputError
+
+log = logging.getLogger(__name__)
 
 
 class StagedFile:
@@ -28,7 +32,7 @@ class StagedFile:
         with _named(path):
             self._target: Any = _local_target(path) if self._local else path
         # Readers of a folder pass over it: hidden, and without the suffix of a format.
-        self._temporary: Any = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.tmp")
+        self._temporary: Any = self._target.with_name(f".anaplat-{secrets.token_hex(8)}.tmp")
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -44,17 +48,23 @@ class StagedFile:
         """Give the file its own name."""
         with _named(self.path):
             if self._local:
+                if self._target.exists():
+                    shutil.copymode(self._target, self._temporary)
                 self._temporary.replace(self._target)
             else:
                 _move(self._target.fs, self._temporary.path, self._target.path)
 
     def discard(self) -> None:
         """Remove what is left of the temporary file."""
-        with suppress(FileNotFoundError):
+        try:
             if self._local:
                 self._temporary.unlink()
             else:
                 self._temporary.fs.rm_file(self._temporary.path)
+        except FileNotFoundError:
+            return
+        except OSError as error:  # the reason why the file is discarded matters more than this
+            log.warning("Could not remove the temporary file %s: %s", self._temporary, error)
 
     def _opened(self) -> Any:
         if self._local:
@@ -79,7 +89,7 @@ def atomic_file(path: Any) -> Iterator[BinaryIO]:
 
 
 def _move(file_system: Any, source: str, target: str) -> None:
-    """Rename an object, or copy and remove it where the store knows no renaming.
+    """Rename an object, or copy it where the store knows no renaming.
 
     fsspec's own copying ``mv`` would take a name with ``*`` or ``[`` for a pattern.
     """
@@ -87,8 +97,7 @@ def _move(file_system: Any, source: str, target: str) -> None:
     from fsspec.asyn import AsyncFileSystem  # the base of the object stores
 
     if isinstance(file_system, AsyncFileSystem) or type(file_system).mv is AbstractFileSystem.mv:
-        file_system.cp_file(source, target)
-        file_system.rm_file(source)
+        file_system.cp_file(source, target)  # the source goes when it is discarded
     else:
         file_system.mv(source, target)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -15,9 +14,10 @@ from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Page, Snapshot, read_page
-from airflow_provider_anaplat.rows.errors import DatasetChangedError, MissingRowsError
+from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 
-DEC = int(os.environ.get("DEC", "1"))
+# Decoding takes several times the memory of a page, and keeps a core busy by itself.
+_PAGES_DECODED_AT_A_TIME = 1
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ class PageReader:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         self._client = client
-        # Decoding takes several times the memory of a page, and keeps a core busy by itself.
-        self._decoding = threading.Semaphore(DEC)
+        self._decoding = threading.Semaphore(_PAGES_DECODED_AT_A_TIME)
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
@@ -72,7 +71,7 @@ class PageReader:
         """Yield the pages in their order, each once.
 
         :raises DatasetChangedError: the dataset was updated in between
-        :raises MissingRowsError: the rows are fewer than the platform says
+        :raises RowCountError: the rows are not as many as the platform says
         """
         first = self.first
         if self._query.max_rows == 0 or first.frame.is_empty():
@@ -99,8 +98,7 @@ class PageReader:
         try:
             while True:
                 while len(ahead) < self._query.concurrency and (offset := next(offsets, None)) is not None:
-                    limit = min(self._query.page_size, end - offset)
-                    ahead.append(pool.submit(self._segment, offset, limit))
+                    ahead.append(pool.submit(self._segment, offset, min(offset + self._query.page_size, end)))
                 if not ahead:
                     return
                 segment = ahead.popleft().result()
@@ -110,12 +108,16 @@ class PageReader:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _segment(self, offset: int, limit: int) -> list[Page]:
-        """Read rows from offset to offset + limit; a page shorter than asked for is legal and completed."""
-        pages = []
-        end = offset + limit
+    def _segment(self, start: int, end: int) -> list[Page]:
+        """Read rows from start to end; a page shorter than asked for is legal and completed.
+
+        The last segment asks for a whole page, so that rows beyond the platform's count come to light.
+        """
+        pages: list[Page] = []
+        offset = start
         while offset < end:
-            page = self._checked(self._fetch(offset, end - offset))
+            asked_end = start + self._query.page_size if end == self.expected_rows else end
+            page = self._checked(self._fetch(offset, self._within(offset, asked_end - offset)))
             if page.frame.is_empty():
                 break
             pages.append(page)
@@ -175,9 +177,10 @@ class PageReader:
     def _check_count(self, read: int) -> None:
         expected = self.expected_rows
         if self._query.filter is None and read != expected:
-            raise MissingRowsError(
+            difference = f"{abs(expected - read):,} are {'missing' if read < expected else 'too many'}"
+            raise RowCountError(
                 f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "
-                f"{expected - read:,} are missing. Nothing was published; run the task again."
+                f"{difference}. Nothing was published; run the task again."
             )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.rows.feed import feed
 from airflow_provider_anaplat.rows.streams import Encoding, encoded
 from airflow_provider_anaplat.rows.types import arrow_schema, schema_of
 
@@ -87,15 +88,23 @@ class ParquetSink:
     row_group_size: int = 50_000
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
-        """Write all rows: Polars asks for the next frame when it can take one."""
-        source = register_io_source(lambda *_: frames, schema=schema_of(columns, typed=True))
-        try:
-            source.sink_parquet(
+        """Write all rows.
+
+        Polars pulls frames from a thread of its own and lets no signal through until it is done. So it does
+        that in a thread, and the frames come from here, where a task's time-out can end them.
+        """
+        schema = schema_of(columns, typed=True)
+
+        def sink(pulled: Iterator[pl.DataFrame]) -> None:
+            register_io_source(lambda *_: pulled, schema=schema).sink_parquet(
                 file,
                 compression="zstd",
                 row_group_size=self.row_group_size,
                 maintain_order=True,
                 arrow_schema=arrow_schema(columns),
             )
+
+        try:
+            feed(frames, sink)
         except pl.exceptions.ComputeError as error:  # how Polars reports that the file cannot be written
             raise OSError(str(error)) from error

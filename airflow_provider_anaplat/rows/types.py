@@ -25,7 +25,8 @@ def _integers(cells: pl.Series) -> pl.Series:
 
 def _dates(cells: pl.Series) -> pl.Series:
     """Read dates; a time of midnight is no more than a date, any other time is lost in none."""
-    return cells.str.strip_suffix(" 00:00:00").str.to_date("%Y-%m-%d", strict=False)
+    days = cells.str.extract(r"^(\d{4}-\d{2}-\d{2})(?: 00:00:00)?$")
+    return days.str.to_date("%Y-%m-%d", strict=False)
 
 
 _INTEGER = _FdType(pl.Int64, _integers)

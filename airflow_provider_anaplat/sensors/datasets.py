@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -41,7 +42,7 @@ class AnaplatDatasetTaskSensor(BaseSensorOperator):
 
     ``mode="poke"``, ``mode="reschedule"`` and ``deferrable=True`` end alike; ``poke_interval`` is the time
     between two looks and ``timeout`` the longest wait in each of them. With ``reschedule``, the worker slot is
-    kept while the list cannot be had.
+    kept while the list cannot be had; deferred, ``exponential_backoff`` is not used.
 
     :param ds_id: id of the dataset (templated)
     :param success_states: words that mean done
@@ -124,6 +125,7 @@ class AnaplatDatasetTaskSensor(BaseSensorOperator):
             failure_states=list(self.failure_states),
             unknown_state=self.unknown_state,
             max_poll_failures=self.max_poll_failures,
+            silent_fail=self.silent_fail,
         )
         self.defer(trigger=trigger, method_name="execute_complete", timeout=wait + _TRIGGER_GRACE)
         raise AssertionError("defer() raises")
@@ -142,9 +144,11 @@ class AnaplatDatasetTaskSensor(BaseSensorOperator):
                     f"Dataset {self.ds_id} was not done within {self.timeout:g} seconds; "
                     f"it was {event.get('word')}."
                 )
-            case {"outcome": Outcome.ERROR, "error": str(name), "message": str(message)}:
-                kind = getattr(errors, name, errors.AnaplatError)
-                raise kind(message)
+            case {
+                "outcome": Outcome.ERROR,
+                "error": {"type": str(), "message": str(), "details": dict()} as error,
+            }:
+                raise errors.from_json(error)
         raise AirflowFailException(f"The trigger's event is not understood: {sorted(event)}.")
 
     def _list_datasets(self, deadline: datetime) -> list[Dataset] | None:
@@ -153,18 +157,18 @@ class AnaplatDatasetTaskSensor(BaseSensorOperator):
         The failures in a row are counted here, within one poke, because nothing would carry a count from one
         poke to the next in reschedule mode.
         """
-        client = AnaplatHook(self.anaplat_conn_id).get_conn()
-        for failures in range(1, self.max_poll_failures + 1):
+        client = AnaplatHook(self.anaplat_conn_id).get_conn().without_retries()
+        for failures in itertools.count(1):
             try:
                 return client.list_datasets()
             except errors.PASSING_ERRORS as error:
-                if failures == self.max_poll_failures:
+                if failures >= self.max_poll_failures:
                     raise
-                self.log.warning("Poll failed (%d of %d in a row): %s", failures, self.max_poll_failures, error)
+                self.log.warning("Poll failed (%d in a row): %s", failures, error)
                 wait = max(self.poke_interval, error.retry_after or 0)
             left = (deadline - datetime.now(UTC)).total_seconds()
             if left <= 0:
-                return None
+                break
             time.sleep(min(wait, left))
         return None
 

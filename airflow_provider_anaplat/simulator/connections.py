@@ -10,7 +10,8 @@ from typing import Any
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_OPEN: dict[tuple[str, int], asyncio.Transport] = {}
+# By the addresses of both ends: two servers may talk to clients of the same port.
+_OPEN: dict[tuple[Any, ...], asyncio.Transport] = {}
 
 
 class RememberingProtocol(H11Protocol):
@@ -18,7 +19,7 @@ class RememberingProtocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         """Remember the connection."""
-        self._peer = transport.get_extra_info("peername")[:2]
+        self._peer = (*transport.get_extra_info("peername")[:2], *transport.get_extra_info("sockname")[:2])
         _OPEN[self._peer] = transport
         super().connection_made(transport)
 
@@ -33,7 +34,7 @@ def reset_connection(scope: Scope, *, gently: bool = False) -> None:
 
     :param gently: send what is in the buffers and then FIN, instead of RST at once
     """
-    transport = _OPEN[tuple(scope["client"])]
+    transport = _OPEN[(*scope["client"], *scope["server"])]
     if gently:
         transport.close()
         return

@@ -45,6 +45,7 @@ class StoredDataset:
     ctime: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     utime: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     listed: int = 0
+    row_count: int | None = None  # what the platform says instead of the truth
 
     def fields(self) -> dict[str, Any]:
         """Return what the dataset list and the dataset data have in common."""
@@ -164,7 +165,7 @@ class Platform:
             **dataset.fields(),
             "status": dataset.statuses[-1],
             "storageId": f"storage-{dataset.ds_id}",
-            "rowCount": rows.height,
+            "rowCount": rows.height if dataset.row_count is None else dataset.row_count,
             "columns": [{**column, "isRestricted": False} for column in dataset.columns()],
             "version": dataset.version,
         }

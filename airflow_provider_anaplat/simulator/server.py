@@ -184,3 +184,5 @@ class Simulator:
             return self.platform.answer(operation.name, request.path_params, body, request.query_params)
         except Refused as refused:
             return failure(str(refused), code=refused.code)
+        except (KeyError, TypeError, ValueError) as error:
+            return failure(f"the request is malformed: {error!r}")

@@ -202,11 +202,14 @@ def test_retry_after_in_seconds_is_waited(client: AnaplatClient, platform: Simul
 
 
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
-    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    in_a_minute = format_datetime(datetime.now(UTC) + timedelta(minutes=1), usegmt=True)
     assert _seconds("17") == 17
-    assert _seconds(in_an_hour) == pytest.approx(3600, abs=5)
+    assert _seconds(in_a_minute) == pytest.approx(60, abs=5)
     assert _seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert _seconds("86400") == _seconds("Fri, 31 Dec 2199 23:59:59 GMT") == 120
     assert _seconds("soon") is None
+    assert _seconds("²") is None
+    assert _seconds("Fri, 31 Dec 9999 23:59:59 -1200") is None
     assert _seconds(None) is None
 
 

@@ -6,7 +6,7 @@ import pytest
 from conftest import numbers
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
-from airflow_provider_anaplat.rows.errors import DatasetChangedError, MissingRowsError
+from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -79,7 +79,6 @@ def test_columns_that_change_between_two_pages_are_found(client: AnaplatClient, 
 def test_missing_rows_are_counted(client: AnaplatClient, platform: Simulator) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(30))
     full = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1))
-    empty = dataset.table.frame.clear()
     pages = full.pages()
     next(pages)
     platform.inject(
@@ -88,9 +87,18 @@ def test_missing_rows_are_counted(client: AnaplatClient, platform: Simulator) ->
         times=None,
         when=lambda body: body["offset"] >= 20,
     )
-    assert empty.is_empty()
-    with pytest.raises(MissingRowsError, match="20 rows where it counts 30; 10 are missing"):
+    with pytest.raises(RowCountError, match="20 rows where it counts 30; 10 are missing"):
         list(pages)
+
+
+@pytest.mark.parametrize(("row_count", "given"), [(5, 10), (25, 30), (29, 30)])
+def test_more_rows_than_are_counted_are_an_error(
+    client: AnaplatClient, platform: Simulator, row_count: int, given: int
+) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    dataset.row_count = row_count
+    with pytest.raises(RowCountError, match=f"{given} rows where it counts {row_count}; .* too many"):
+        read(client, page_size=10)
 
 
 def _page_without_rows(fields: dict[str, object], columns: list[dict[str, object]]) -> bytes:
