@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from conftest import AIRFLOW_HOME, numbers
 
-from airflow_provider_anaplat.simulator import Simulator, Table
+from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 DAGS = Path(__file__).parent / "dags"
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
@@ -84,6 +84,17 @@ def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.csv", "ds2.csv"]
     assert sorted(platform.platform.users) == ["a", "b"]
     assert platform.token not in printed
+
+
+def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database: Path, tmp_path: Path) -> None:
+    with Simulator({"numbers": numbers(3)}) as platform:
+        platform.inject("create_dataset", replies.reset(), after_act=True)
+        platform.inject("create_users", replies.content(b'{"result": "ok", "response": ["s3cret-a"]}'))
+        tasks, printed = run_dag(airflow_database, "retried", platform, tmp_path)
+    assert [(task["task"], task["state"]) for task in tasks] == [("create", "failed"), ("users", "failed")]
+    assert len(platform.requests("create_dataset")) == len(platform.requests("create_users")) == 1
+    assert platform.token not in printed
+    assert "s3cret-a" not in printed
 
 
 def test_the_example(airflow_database: Path, tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ for mode in ("poke", "reschedule", "deferred"):
             timeout=60,
         )
 
+with DAG(dag_id="retried", default_args={"retries": 2, "retry_delay": 0}, **COMMON):
+    AnaplatCreateDatasetOperator(task_id="create", account_id="a", name="once", table_query={"table": "numbers"})
+    AnaplatCreateUsersOperator(task_id="users", users=[{"loginId": "a", "password": "s3cret-a"}])
+
 with DAG(dag_id="mapped", **COMMON):
     creates = AnaplatCreateDatasetOperator.partial(
         task_id="create", account_id="a", table_query={"table": "numbers"}

@@ -67,6 +67,14 @@ def test_what_is_not_given_is_not_sent(connect: Connect, platform: Simulator) ->
     }
 
 
+def test_extra_fields_win(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    create(extra_fields={"sourceType": "OTHER", "acId": "other", "token": "not this"})
+    body = platform.requests("create_dataset")[0].body
+    assert (body["sourceType"], body["acId"], body["token"]) == ("OTHER", "other", platform.token)
+    assert not {"source_type", "ac_id"} & set(body)
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

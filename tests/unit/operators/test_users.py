@@ -63,7 +63,7 @@ def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, platform:
     connect(platform)
     users = [
         {"loginId": "a", "password": "hunter2"},
-        {"loginId": "", "password": "hunter2"},
+        {"loginId": " ", "password": "hunter2"},
         {"name": "no login", "password": "hunter2"},
         {"loginId": "a"},
         {"loginId": "b", "nickname": "hunter2"},
@@ -87,6 +87,13 @@ def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, platform:
         assert problem in message
     assert "hunter2" not in message
     assert platform.ledger == []
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_an_impossible_batch_size_is_an_error(connect: Connect, platform: Simulator, batch_size: int) -> None:
+    connect(platform)
+    with pytest.raises(AirflowFailException, match="batch_size"):
+        create(people(2), batch_size=batch_size)
 
 
 @pytest.mark.parametrize("users", ['[{"loginId": "a"}]', {"loginId": "a"}, 7, None])

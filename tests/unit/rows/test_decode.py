@@ -85,6 +85,22 @@ def test_fields_after_the_rows_do_no_harm() -> None:
     assert page(content).frame.rows() == [("a", "b")]
 
 
+@pytest.mark.parametrize("rest", [',"tags":[]', ', "tags" : [["x"]]', ',"tags":[["x"],["y"]]'])
+def test_arrays_after_the_rows_hide_no_odd_cell(rest: str) -> None:
+    head, tail = body([["a", "b"]]).decode().split('[["a", "b"]]')
+    assert page((head + '[["a", "b"]]' + rest + tail).encode()).frame.rows() == [("a", "b")]
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"7\.5"):
+        page((head + '[[7.5, "t"]]' + rest + tail).encode())
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="column 'a'"):
+        page((head + "[[7, 8]]" + rest + tail).encode())
+
+
+def test_a_bare_text_is_no_row_of_one_cell() -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="not a list"):
+        page(body(["a", "b"], names=("one",)))
+    assert page(body([["a"], [None], ["[b"]], names=("one",))).frame.rows() == [("a",), (None,), ("[b",)]
+
+
 def test_names_that_look_like_the_rows_do_no_harm() -> None:
     rows = [['"preview": [["x"]]', "]]}}"]]
     assert page(body(rows, names=("preview", '"preview":['), name='"preview":[')).frame.rows() == [tuple(rows[0])]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import signal
 import subprocess
 import sys
+import threading
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -127,7 +129,7 @@ def test_two_columns_of_one_name_are_both_kept(
 
 BAD_CELLS = [
     ("INT", "1.5"), ("INT", ""), ("LONG", "9223372036854775808"), ("DOUBLE", "1,5"), ("DATE", "2024-02-30"),
-    ("DATE", "2024-01-01 12:00:00"), ("INT", "null"),
+    ("DATE", "2024-01-01 12:00:00"), ("INT", "null"), ("DATE", "24-01-05"), ("DATE", " 2024-01-01"),
 ]  # fmt: skip
 
 
@@ -418,3 +420,42 @@ def test_a_long_export_says_how_far_it_is(
     lines = [record.getMessage() for record in caplog.records if "left" in record.getMessage()]
     assert len(lines) == 1
     assert lines[0].startswith("Dataset ds1: 20 of 20 rows (100 %)")
+
+
+TIMED_OUT = """
+import signal, sys
+from pathlib import Path
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
+class TimedOut(BaseException): pass
+def ring(*_): raise TimedOut
+signal.signal(signal.SIGUSR1, ring)
+url, token, path, file_format = sys.argv[1:]
+sink = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format]()
+try:
+    export_rows(AnaplatClient(url, token), ExportPlan(RowQuery("ds1", page_size=10), Path(path), sink, ""))
+except TimedOut:
+    print("timed out", flush=True)
+"""
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_signal_ends_an_export(platform: Simulator, tmp_path: Path, file_format: FileFormat) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    asked, go_on = threading.Event(), threading.Event()
+    platform.inject("read_rows", replies.hold(go_on), times=None, when=lambda body: body["offset"] == 20)
+    platform.inject("read_rows", replies.slow(0), times=None, when=lambda _: bool(asked.set()))
+    arguments = [platform.url, platform.token, str(tmp_path / "numbers"), file_format]
+    with subprocess.Popen(
+        [sys.executable, "-c", TIMED_OUT, *arguments], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while len(platform.requests("read_rows")) < 3:
+            assert asked.wait(timeout=30)
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout.readline() == "timed out\n"
+        assert list(tmp_path.iterdir()) == []
+        go_on.set()
+    assert process.returncode == 0

@@ -175,6 +175,37 @@ def test_a_list_that_is_down_until_the_time_out_is_a_time_out(wait: Wait, platfo
         wait(timeout=0.3, max_poll_failures=1000)
 
 
+def test_it_looks_before_it_gives_up(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["FINISHED"])
+    assert wait(timeout=0)["status"] == "FINISHED"
+
+
+def test_a_long_retry_after_does_not_outlast_the_time_out(wait: Wait, platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(429, retry_after="86400"), times=None)
+    with pytest.raises(AirflowSensorTimeout):
+        wait(timeout=0.5)
+
+
+def test_silent_fail_polls_on(wait: Wait, platform: Simulator) -> None:
+    statuses(platform, ["FINISHED"])
+    platform.inject("list_datasets", replies.refusal("no", code=1004), times=3)
+    assert wait(silent_fail=True, max_poll_failures=1)["status"] == "FINISHED"
+
+
+def test_the_error_keeps_what_it_knows(wait: Wait, platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503, retry_after="0"), times=None)
+    with pytest.raises(errors.AnaplatServerError) as raised:
+        wait(max_poll_failures=1)
+    assert (raised.value.status, raised.value.retry_after) == (503, 0)
+    assert raised.value.operation == "list_datasets"
+
+
+def test_what_nobody_foresaw_is_an_error_too(wait: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_ANAPLAT_DEFAULT")
+    with pytest.raises(Exception, match="anaplat_default"):
+        wait()
+
+
 def test_a_wrong_token_is_an_error_at_once(wait: Wait, connect: Connect, platform: Simulator) -> None:
     connect(platform, password="not-the-token")
     with pytest.raises(errors.AnaplatAuthenticationError) as raised:
