@@ -1,9 +1,9 @@
 """From the bytes of a page to a frame of text.
 
 Polars reads the rows, in a tenth of the time that Python's objects would take. It is more lenient than this
-package: it turns numbers into texts and forgives a row that is no list. So each page is counted: its
-strings, as their quotation marks stand in the bytes, must be as many as the cells that hold a text. A page
-that does not add up is read again the exact way, which either finds it well or says what is wrong where.
+package: it turns numbers into texts and forgives a row that is no list. So each page is counted: the
+quotation marks and brackets that stand in its bytes must be those of as many texts and rows as were read. A
+page that does not add up is read again the exact way, which either finds it well or says what is wrong where.
 """
 
 from __future__ import annotations
@@ -99,29 +99,34 @@ def _fast(body: bytes) -> tuple[dict[str, Any], pl.Series] | None:
     """Return the envelope without its rows, and the rows; None where the exact way must look."""
     start = _ROWS_START.search(body)
     end = body.rfind(b"]") + 1
-    if start is None or not end or _SURROGATE.search(body):
+    if start is None or not end:
         return None
-    # A key after the rows' start means that another array or object follows them.
-    if any(body.find(key_end, start.end(), end) >= 0 for key_end in (b'":', b'" :')):
+    first, last = start.end(), end
+    escapes = body.find(b"\\", first, last) >= 0
+    if escapes and _SURROGATE.search(body, first, last):
         return None
     try:
-        envelope = json.loads(body[: start.end()] + body[end - 1 :])
+        envelope = json.loads(body[:first] + body[last - 1 :])
         rows = pl.read_json(body, schema=_SCHEMA)["response"].struct.field("preview")
     except (ValueError, pl.exceptions.PolarsError):
         return None
     rows = rows.explode() if rows.list.len()[0] else rows.explode().clear()
-    if rows.null_count():
+    if rows.null_count() or not isinstance(envelope, dict):
         return None
     cells = rows.explode()
-    quotes = 2 * (len(cells) - cells.null_count())
-    if body.find(rb"\"", start.end(), end) >= 0:
-        quotes += int(cells.str.count_matches('"', literal=True).sum())
-    if quotes != body.count(b'"', start.end(), end) or not isinstance(envelope, dict):
-        return None
-    # Polars reads a bare text as a row of one cell, which only a second cell would give away.
-    if len(rows) and len(rows) == len(cells) and body.count(b"[", start.end(), end) < len(rows):
+    quotes = body.count(b'"', first, last)
+    if escapes:
+        quotes -= _count(cells, '"')
+    brackets = body.count(b"[", first, last)
+    if brackets != len(rows):  # a cell may hold one; an array may follow the rows
+        brackets -= _count(cells, "[")
+    if quotes != 2 * (len(cells) - cells.null_count()) or brackets != len(rows):
         return None
     return envelope, rows
+
+
+def _count(cells: pl.Series, character: str) -> int:
+    return int(cells.str.count_matches(character, literal=True).sum())
 
 
 def _exact(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:

@@ -87,7 +87,7 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 
 def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     reader = PageReader(client, plan.query)
-    columns = reader.first.columns
+    columns = reader.columns
     sink = plan.sink
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=sink.finite)
     progress = Progress(plan.query.ds_id, reader.expected_rows)

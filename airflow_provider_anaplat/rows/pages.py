@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,9 +14,6 @@ from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, An
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Page, Snapshot, read_page
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
-
-# Decoding takes several times the memory of a page, and keeps a core busy by itself.
-_PAGES_DECODED_AT_A_TIME = 1
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class RowQuery:
 
 
 class PageReader:
-    """Reads the pages of one query; ``first`` is there at once, for its columns and its version.
+    """Reads the pages of one query; the first one at once, for ``columns`` and ``snapshot``.
 
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
     does not say what ``rowCount`` counts, so the rows end where the platform returns none.
@@ -58,28 +54,29 @@ class PageReader:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         self._client = client
-        self._decoding = threading.Semaphore(_PAGES_DECODED_AT_A_TIME)
+        # Decoding takes several times a page's memory; in one thread, each page takes that of the page before.
+        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="anaplat-decode")
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
-        self.first = self._fetch(0, max(1, self._within(0, query.page_size)))
-        self.snapshot = self.first.snapshot
+        self._first: Page | None = self._fetch(0, max(1, self._within(0, query.page_size)))
+        self.columns = self._first.columns
+        self.snapshot = self._first.snapshot
         self.ds_id = query.ds_id
         self.expected_rows = self._within(0, self.snapshot.row_count)
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages in their order, each once.
+        """Yield the pages in their order, each once; the stream can be read once.
 
         :raises DatasetChangedError: the dataset was updated in between
         :raises RowCountError: the rows are not as many as the platform says
         """
-        first = self.first
-        if self._query.max_rows == 0 or first.frame.is_empty():
+        page, self._first = self._first, None  # so that nothing keeps the first page in memory
+        if page is None or self._query.max_rows == 0 or page.frame.is_empty():
             self._check_count(0)
-            yield _empty(first)
             return
-        yield first
-        read = first.frame.height
+        read = page.frame.height
+        yield page
         for page in self._planned(read):
             read += page.frame.height
             yield page
@@ -155,8 +152,7 @@ class PageReader:
         return page
 
     def _decode(self, answer: Answer) -> Page:
-        with self._decoding:
-            return read_page(answer)
+        return self._decoder.submit(read_page, answer).result()
 
     def _checked(self, page: Page) -> Page:
         if page.snapshot != self.snapshot:
@@ -182,10 +178,6 @@ class PageReader:
                 f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "
                 f"{difference}. Nothing was published; run the task again."
             )
-
-
-def _empty(page: Page) -> Page:
-    return Page(page.frame.clear(), page.columns, page.snapshot)
 
 
 def _differences(before: Snapshot, after: Snapshot) -> str:

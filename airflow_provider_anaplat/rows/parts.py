@@ -51,7 +51,7 @@ def write_parts(
     While the parts take their places, no manifest stands in the folder. Parts of an earlier manifest that
     the new one does not name are removed.
     """
-    columns = reader.first.columns
+    columns = reader.columns
     splitter = _Splitter(frames)
     parts: list[Part] = []
     staged_parts: list[StagedFile] = []
