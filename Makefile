@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
 
-.PHONY: help demo test lint types check build clean constraints
+.PHONY: help bench demo test lint types check build clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -17,6 +17,10 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 
 test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
+
+bench: $(INSTALLED) ## Time the row export beside its peers (takes minutes)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
+	@$(BIN)/python benchmarks/rows.py
 
 lint: $(INSTALLED) ## Check style
 	$(BIN)/ruff check .
@@ -33,7 +37,7 @@ build: $(INSTALLED) ## Build wheel and source distribution into dist/
 
 constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	@$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --universal --python-version 3.11 --upgrade \
 	    --constraint <(echo apache-airflow==$(AIRFLOW)) --no-header --no-annotate --no-emit-index-url \
 	    --output-file $(CONSTRAINTS)
 
