@@ -11,6 +11,7 @@ import polars as pl
 import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.parts import write_file, write_parts
@@ -73,6 +74,8 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     :raises ExportError: the rows are not whole, or the file cannot be written; what was there before stays
     :raises AnaplatError: the platform does not answer with success
     """
+    if plan.max_restarts < 0 or (plan.rows_per_file is not None and plan.rows_per_file < 1):
+        raise AnaplatRequestError("max_restarts must be at least 0, and rows_per_file at least 1.")
     restarts = plan.max_restarts if plan.on_change == "restart" else 0
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(restarts + 1),

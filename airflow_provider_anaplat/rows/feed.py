@@ -37,14 +37,18 @@ def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None]) -> None:
 
 
 def _put(waiting: queue.Queue[T], item: T, consumer: Future[None]) -> None:
+    """Hand an item over, unless the consumer has ended; what ended it is raised."""
     while not consumer.done():
         try:
             waiting.put(item, timeout=_SECONDS_BETWEEN_LOOKS)
         except queue.Full:
             continue
         return
-    if consumer.exception() is not None and not isinstance(item, _Stopped):
-        consumer.result()
+    if isinstance(item, _Stopped):
+        return
+    consumer.result()
+    if item is not None:
+        raise RuntimeError("the consumer ended before the items did")
 
 
 def _pulled(waiting: queue.Queue[T | BaseException | None]) -> Iterator[T]:

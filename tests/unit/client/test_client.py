@@ -112,6 +112,17 @@ def test_a_subscriptions_last_send_is_a_moment(client: AnaplatClient, platform: 
     assert plan.model_dump(mode="json", by_alias=True)["lastSendTime"] == 1700000000123
 
 
+def test_pages_of_a_type(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.authorized_pages["u"] = [
+        {"id": "p", "pgType": "PAGE", "sources": [{"id": "g", "name": "Group", "isSelf": False}]},
+        {"id": "s", "pgType": "LARGE_SCREEN"},
+    ]
+    (page,) = client.list_authorized_pages("u", page_type="PAGE")
+    assert page.sources is not None
+    assert (page.id, page.sources[0].name, page.can_export) == ("p", "Group", None)
+    assert len(client.list_authorized_pages("u")) == 2
+
+
 def test_a_record_without_its_id_is_an_invalid_answer(client: AnaplatClient, platform: Simulator) -> None:
     platform.platform.pages = [{"pgId": "p"}, {"name": "without an id"}]
     with pytest.raises(AnaplatInvalidAnswerError, match=r"1\.pgId: Field required"):

@@ -21,7 +21,7 @@ from conftest import TEXTS, numbers
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatPermissionError
+from airflow_provider_anaplat.client.errors import AnaplatPermissionError, AnaplatRequestError
 from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, OutputError
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
@@ -369,6 +369,15 @@ def test_parts(
     assert [part["bytes"] for part in manifest["files"]] == [(folder / name).stat().st_size for name in names]
     assert (manifest["rows"], manifest["bytes"], manifest["version"]) == (30, summary.bytes, 1)
     assert manifest["columns"] == [{"name": "n", "fdType": "LONG"}, {"name": "half", "fdType": "DOUBLE"}]
+
+
+@pytest.mark.parametrize("options", [{"rows_per_file": 0}, {"rows_per_file": -1}, {"max_restarts": -1}])
+def test_impossible_options_are_refused(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, options: dict[str, int]
+) -> None:
+    with pytest.raises(AnaplatRequestError, match="at least"):
+        export_rows(client, QUERY, tmp_path, "csv", **options)
+    assert platform.ledger == []
 
 
 def test_a_dataset_without_rows_has_one_part(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
