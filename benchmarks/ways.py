@@ -35,7 +35,7 @@ def floor(url: str, rows: int, page_size: int, _concurrency: int, _folder: Path)
 
     parser = simdjson.Parser()
     for content in answers(url, rows, page_size):
-        document = parser.parse(content)
+        document: Any = parser.parse(content)
         assert len(document["response"]["preview"])
         del document
 
