@@ -73,6 +73,8 @@ class AnaplatClient:
     ) -> None:
         self.base_url = _checked_base_url(base_url)
         _check_files(verify, cert)
+        if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
+            raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
         self._settings = Settings(
             base_url=self.base_url,
             token=_checked_token("token", token),
@@ -191,9 +193,9 @@ class AnaplatClient:
         if user_property_type is not None:
             body["userPropertyType"] = user_property_type
         message = self._send(operations.CREATE_USERS, json=body)
-        count = re.match(r"\s*(\d+)", message)
+        count = re.match(r"\s*(\d[\d,]*)", message)
         message = redact(message, secrets_in(body))
-        return CreatedUsers(count=int(count[1]) if count else None, message=message)
+        return CreatedUsers(count=int(count[1].replace(",", "")) if count else None, message=message)
 
     def get_subscriptions(self, ids: Sequence[str]) -> list[SubscriptionPlan]:
         """Return subscription plans (operation 9, Query subscription plans by id).

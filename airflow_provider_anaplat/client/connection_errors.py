@@ -32,7 +32,7 @@ def connection_error(
     """Translate what requests raised into the exception that says what to do."""
     host = urlsplit(base_url).netloc
     error_type, layer, what = _classify(error, host)
-    detail = " ".join(redact(without_userinfo(str(_innermost(error))), secrets).split())
+    detail = " ".join(without_userinfo(redact(str(_innermost(error)), secrets)).split())
     translated = error_type(f"{operation}: {what} [{detail}]", operation=operation)
     if isinstance(translated, errors.AnaplatConnectionError):
         translated.layer = layer
@@ -56,7 +56,8 @@ def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.
                 "extra `verify`."
             ),
         )
-    if isinstance(error, requests.exceptions.SSLError):
+    cut_off = _any(causes, ssl.SSLEOFError) or _any(causes, ssl.SSLZeroReturnError)
+    if isinstance(error, requests.exceptions.SSLError) and not cut_off:
         return (
             errors.AnaplatConnectionError,
             "TLS",

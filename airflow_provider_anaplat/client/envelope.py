@@ -180,4 +180,6 @@ def _code_and_message(envelope: dict[str, Any]) -> tuple[int | None, str | None]
         code, message = nested.get("status"), nested.get("message")
     else:
         code, message = envelope.get("error_code"), envelope.get("error_message") or nested
-    return (code if isinstance(code, int) else None), (str(message) if message else None)
+    if message and not isinstance(message, str):
+        message = json.dumps(message, ensure_ascii=False)
+    return (code if isinstance(code, int) else None), (message or None)

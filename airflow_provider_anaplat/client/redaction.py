@@ -35,16 +35,27 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    return secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], quote(secret, safe="")
+    """Return a secret as it may stand in a text: as it is, quoted, or as JSON, also as JSON within JSON."""
+    forms = [secret, quote(secret, safe=""), repr(secret)[1:-1]]
+    for ascii_only in (True, False):
+        form = secret
+        for _ in range(3):
+            form = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
+            forms.append(form)
+    return tuple(forms)
 
 
 def without_userinfo(text: str) -> str:
     """Remove user and password from every address in a text."""
-    return re.sub(r"//[^/@\s]+@", f"//{_MASK}@", text)
+    return re.sub(r"//[^/\s]+@", f"//{_MASK}@", text)
 
 
 def excerpt(body: bytes, secrets: Iterable[str]) -> str:
     """Return the start of a body on one line, secrets removed before it is cut."""
-    text = redact(body[: _EXCERPT_LENGTH * 20].decode("utf-8", errors="replace"), secrets)
+    secrets = list(secrets)
+    start = body[: _EXCERPT_LENGTH * 20]
+    text = redact(start.decode("utf-8", errors="replace"), secrets)
+    if len(body) > len(start):  # where the start ends, a secret may be cut in two
+        text = text[: -max((len(form) for secret in secrets for form in _forms(secret)), default=0) or None]
     text = " ".join(text.split())
     return text if len(text) <= _EXCERPT_LENGTH else text[:_EXCERPT_LENGTH] + "…"

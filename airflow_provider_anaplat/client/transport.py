@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -57,6 +58,7 @@ class Transport:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._closed = threading.Event()
         self._session = requests.Session()
         # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
         self._session.auth = _no_auth
@@ -95,8 +97,11 @@ class Transport:
         retrying = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(attempts),
             wait=_wait,
-            retry=tenacity.retry_if_exception(lambda error: _may_repeat(operation, error)),
+            retry=tenacity.retry_if_exception(
+                lambda error: not self._closed.is_set() and _may_repeat(operation, error)
+            ),
             before_sleep=lambda state: _log_retry(operation, state, attempts),
+            sleep=self._pause,
             reraise=True,
         )
         try:
@@ -107,8 +112,12 @@ class Transport:
             raise _outcome_unknown(operation, error) from None
         return result
 
+    def _pause(self, seconds: float) -> None:
+        self._closed.wait(seconds)
+
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and wake and end what waits for its next attempt."""
+        self._closed.set()
         self._session.close()
 
     def _exchange(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
@@ -144,7 +143,8 @@ class AnaplatExportRowsOperator(AnaplatOperator):
             max_restarts=self.max_restarts,
             rows_per_file=self.rows_per_file,
         )
-        summary = export_rows(self.client(), plan)
+        with closing(self.client()) as client:
+            summary = export_rows(client, plan)
         return {
             "dsId": self.ds_id,
             "path": str(self.output_path),
@@ -182,7 +182,10 @@ class AnaplatExportRowsOperator(AnaplatOperator):
 def _path(path: Any) -> Any:
     """Return a local path, or a path in an object store with the credentials of its Airflow connection."""
     if isinstance(path, str) and path.startswith("file://"):
-        return Path(url2pathname(urlsplit(path).path))
+        local = path.removeprefix("file://").removeprefix("localhost")
+        if not local.startswith("/"):
+            raise AirflowFailException(f"{path} names a file of another host; a local one begins with file:///.")
+        return Path(local)
     if isinstance(path, str) and "://" in path:
         from airflow.providers.common.compat.sdk import ObjectStoragePath
 

@@ -22,6 +22,7 @@ from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.client.models import Column, DatasetData
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
+_KEY_AFTER_LIST = re.compile(rb'\]\s*,\s*"')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SCHEMA = {"response": pl.Struct({"preview": pl.List(pl.List(pl.String))})}
 
@@ -80,7 +81,11 @@ def read_page(answer: Answer) -> Page:
 
 
 def unique_names(names: list[str]) -> list[str]:
-    """Return the names with each repeated one told apart: ``a``, ``a (2)``, ``a (3)``."""
+    """Return the names with each repeated one told apart: ``a``, ``a (2)``, ``a (3)``.
+
+    An empty name, which no typed file can hold, becomes ``column`` and its number; a NUL becomes ``�``.
+    """
+    names = [name.replace("\0", "�") or f"column {number}" for number, name in enumerate(names, 1)]
     taken = set(names)
     seen: Counter[str] = Counter()
     unique = []
@@ -102,6 +107,8 @@ def _fast(body: bytes) -> tuple[dict[str, Any], pl.Series] | None:
     if start is None or not end:
         return None
     first, last = start.end(), end
+    if _KEY_AFTER_LIST.search(body, first, last):
+        return None
     escapes = body.find(b"\\", first, last) >= 0
     if escapes and _SURROGATE.search(body, first, last):
         return None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -95,15 +96,17 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=sink.finite)
     progress = Progress(plan.query.ds_id, reader.expected_rows)
 
-    def frames() -> Iterator[pl.DataFrame]:
-        for page in reader.pages():
-            yield caster.cast(page.frame, progress.rows) if sink.typed else page.frame
-            progress.add(page.frame.height)
+    def frames() -> Generator[pl.DataFrame]:
+        with closing(reader.pages()) as pages:
+            for page in pages:
+                yield caster.cast(page.frame, progress.rows) if sink.typed else page.frame
+                progress.add(page.frame.height)
 
-    if plan.rows_per_file is None:
-        size = write_file(plan.path, plan.suffix, sink, frames(), columns)
-    else:
-        size = write_parts(plan.path, plan.suffix, sink, frames(), plan.rows_per_file, reader)
+    with closing(frames()) as stream:
+        if plan.rows_per_file is None:
+            size = write_file(plan.path, plan.suffix, sink, stream, columns)
+        else:
+            size = write_parts(plan.path, plan.suffix, sink, stream, plan.rows_per_file, reader)
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     progress.finish(plan.path, size)

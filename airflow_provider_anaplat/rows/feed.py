@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -19,40 +20,45 @@ class _Stopped(Exception):  # noqa: N818 - ends the consumer, and nobody else se
 def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None]) -> None:
     """Let a consumer pull items in a thread of its own, while this thread produces them.
 
-    One item at most waits between the two.
+    One item at most waits between the two. Nothing that follows an exception in this thread waits for the
+    consumer's consent: a second signal may come at any moment.
 
     :raises Exception: what producing the items raised, or what the consumer raised
     """
-    waiting: queue.Queue[T | BaseException | None] = queue.Queue(maxsize=1)
+    waiting: queue.Queue[T | None] = queue.Queue(maxsize=1)
+    stopped = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="anaplat-sink") as pool:
-        consumer = pool.submit(consume, _pulled(waiting))
+        consumer = pool.submit(consume, _pulled(waiting, stopped))
         try:
             for item in items:
                 _put(waiting, item, consumer)
             _put(waiting, None, consumer)
-        except BaseException:
-            _put(waiting, _Stopped(), consumer)
-            raise
-        consumer.result()
+            consumer.result()
+        finally:
+            stopped.set()
 
 
-def _put(waiting: queue.Queue[T], item: T, consumer: Future[None]) -> None:
-    """Hand an item over, unless the consumer has ended; what ended it is raised."""
+def _put(waiting: queue.Queue[T | None], item: T | None, consumer: Future[None]) -> None:
+    """Hand an item over; if the consumer has ended, what ended it is raised."""
     while not consumer.done():
         try:
             waiting.put(item, timeout=_SECONDS_BETWEEN_LOOKS)
         except queue.Full:
             continue
         return
-    if isinstance(item, _Stopped):
-        return
     consumer.result()
     if item is not None:
         raise RuntimeError("the consumer ended before the items did")
 
 
-def _pulled(waiting: queue.Queue[T | BaseException | None]) -> Iterator[T]:
-    while (item := waiting.get()) is not None:
-        if isinstance(item, _Stopped):
-            raise item
-        yield item  # type: ignore[misc]  # items are no exceptions
+def _pulled(waiting: queue.Queue[T | None], stopped: threading.Event) -> Iterator[T]:
+    while True:
+        try:
+            item = waiting.get(timeout=_SECONDS_BETWEEN_LOOKS)
+        except queue.Empty:
+            if stopped.is_set():
+                raise _Stopped from None
+            continue
+        if item is None:
+            return
+        yield item

@@ -29,7 +29,7 @@ class StagedFile:
         self.size = 0
         # Older universal paths are pathlib's too; those of an object store have a file system.
         self._local = not hasattr(type(path), "fs")
-        with _named(path):
+        with named(path):
             self._target: Any = _local_target(path) if self._local else path
         # Readers of a folder pass over it: hidden, and without the suffix of a format.
         self._temporary: Any = self._target.with_name(f".anaplat-{secrets.token_hex(8)}.tmp")
@@ -37,7 +37,7 @@ class StagedFile:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Open the file for writing; what is written is on disk at the end of the block."""
-        with _named(self.path), self._opened() as file:
+        with named(self.path), self._opened() as file:
             yield file
             self.size = file.tell()
             if self._local:
@@ -46,7 +46,7 @@ class StagedFile:
 
     def publish(self) -> None:
         """Give the file its own name."""
-        with _named(self.path):
+        with named(self.path):
             if self._local:
                 if self._target.exists():
                     shutil.copymode(self._target, self._temporary)
@@ -103,7 +103,10 @@ def _move(file_system: Any, source: str, target: str) -> None:
 
 
 def _local_target(path: Path) -> Path:
-    path = path.resolve()  # where path is a link, the file behind it is replaced
+    try:
+        path = path.resolve()  # where path is a link, the file behind it is replaced
+    except (RuntimeError, ValueError) as error:  # a link to itself, or a NUL
+        raise OutputError(f"Cannot write {path!r}: {error}.") from error
     if path.exists() and not path.is_file():
         raise OutputError(f"Cannot write {path}: it exists and is no regular file.")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,12 +114,12 @@ def _local_target(path: Path) -> Path:
 
 
 @contextmanager
-def _named(path: Any) -> Iterator[None]:
+def named(path: Any) -> Iterator[None]:
     """Turn what the operating system or an object store says into an error that names the path."""
     try:
         yield
     except OSError as error:
         raise OutputError(
-            f"Cannot write {path}: {error.strerror or error}. What was there before is untouched; make sure that "
-            "the place exists, is writable and has room, then run the task again."
+            f"Cannot write {path}: {error.strerror or error}. Make sure that the place "
+            "exists, is writable and has room, then run the task again."
         ) from error

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -56,6 +57,7 @@ class PageReader:
         self._client = client
         # Decoding takes several times a page's memory; in one thread, each page takes that of the page before.
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="anaplat-decode")
+        self._stopped = threading.Event()
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
@@ -65,7 +67,7 @@ class PageReader:
         self.ds_id = query.ds_id
         self.expected_rows = self._within(0, self.snapshot.row_count)
 
-    def pages(self) -> Iterator[Page]:
+    def pages(self) -> Generator[Page]:
         """Yield the pages in their order, each once; the stream can be read once.
 
         :raises DatasetChangedError: the dataset was updated in between
@@ -75,6 +77,12 @@ class PageReader:
         if page is None or self._query.max_rows == 0 or page.frame.is_empty():
             self._check_count(0)
             return
+        try:
+            yield from self._all(page)
+        finally:
+            self._decoder.shutdown(wait=False)
+
+    def _all(self, page: Page) -> Iterator[Page]:
         read = page.frame.height
         yield page
         for page in self._planned(read):
@@ -91,18 +99,23 @@ class PageReader:
         end = self.expected_rows
         offsets = iter(range(start, end, self._query.page_size))
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
-        ahead: deque[Future[list[Page]]] = deque()
+        ahead: deque[tuple[int, Future[list[Page]]]] = deque()
+        position = start
         try:
             while True:
                 while len(ahead) < self._query.concurrency and (offset := next(offsets, None)) is not None:
-                    ahead.append(pool.submit(self._segment, offset, min(offset + self._query.page_size, end)))
+                    segment_end = min(offset + self._query.page_size, end)
+                    ahead.append((segment_end, pool.submit(self._segment, offset, segment_end)))
                 if not ahead:
                     return
-                segment = ahead.popleft().result()
-                if not segment:
+                segment_end, segment = ahead.popleft()
+                for page in segment.result():
+                    position += page.frame.height
+                    yield page
+                if position < segment_end:  # no rows where some were expected: what follows would leave a gap
                     return
-                yield from segment
         finally:
+            self._stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _segment(self, start: int, end: int) -> list[Page]:
@@ -112,7 +125,7 @@ class PageReader:
         """
         pages: list[Page] = []
         offset = start
-        while offset < end:
+        while offset < end and not self._stopped.is_set():
             asked_end = start + self._query.page_size if end == self.expected_rows else end
             page = self._checked(self._fetch(offset, self._within(offset, asked_end - offset)))
             if page.frame.is_empty():

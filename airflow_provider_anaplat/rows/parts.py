@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -10,12 +11,13 @@ from typing import Any
 
 import polars as pl
 
-from airflow_provider_anaplat.rows.files import StagedFile, atomic_file
+from airflow_provider_anaplat.rows.files import StagedFile, atomic_file, named
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.rows.sinks import Columns, Sink
 from airflow_provider_anaplat.rows.streams import compressed
 
 MANIFEST = "_manifest.json"
+_PART = re.compile(r"part-\d{5,}\.(csv|ndjson|parquet)(\.gz|\.zst)?")
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ def write_parts(
 ) -> int:
     """Write all frames to files of so many rows each, then their manifest, and return the size of all files.
 
-    While the parts take their places, no manifest stands in the folder. Parts of an earlier manifest that
-    the new one does not name are removed.
+    While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
+    manifest does not name are removed before it is written.
     """
     columns = reader.columns
     splitter = _Splitter(frames)
@@ -62,11 +64,12 @@ def write_parts(
             staged = _write_staged(leftovers, folder / name, suffix, sink, taken, columns)
             parts.append(Part(name, splitter.taken, staged.size))
             staged_parts.append(staged)
-        old_parts = _withdraw_manifest(folder)
+        with named(folder):
+            (folder / MANIFEST).unlink(missing_ok=True)
         for staged in staged_parts:
             staged.publish()
-        for name in old_parts - {part.path for part in parts}:
-            (folder / name).unlink(missing_ok=True)
+        with named(folder):
+            _remove_other_parts(folder, {part.path for part in parts})
         publish_manifest(folder, sink, parts, reader)
     return sum(part.bytes for part in parts)
 
@@ -98,14 +101,11 @@ def _write_staged(
     return staged
 
 
-def _withdraw_manifest(folder: Any) -> set[str]:
-    """Remove the folder's manifest and return the names of its parts."""
-    manifest = folder / MANIFEST
-    if not manifest.exists():
-        return set()
-    old = json.loads(manifest.read_text())
-    manifest.unlink()
-    return {part["path"] for part in old["files"]}
+def _remove_other_parts(folder: Any, names: set[str]) -> None:
+    """Remove what an earlier export left, so that a reader of all parts reads those of this one alone."""
+    for path in list(folder.iterdir()):
+        if _PART.fullmatch(path.name) and path.name not in names:
+            path.unlink()
 
 
 class _Splitter:

@@ -9,6 +9,7 @@ from typing import BinaryIO, ClassVar, Literal, Protocol
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.rows.feed import feed
 from airflow_provider_anaplat.rows.streams import Encoding, encoded
@@ -50,6 +51,13 @@ class CsvSink:
     delimiter: str = ","
     header: bool = True
     encoding: Encoding = "utf-8"
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise AnaplatRequestError(
+                f"delimiter is {self.delimiter!r}; it must be one ASCII character, "
+                "and no quotation mark or line break."
+            )
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
         """Write the header and all rows."""

@@ -23,6 +23,15 @@ def _integers(cells: pl.Series) -> pl.Series:
     return cells.cast(pl.Int64, strict=False)
 
 
+def _floats(cells: pl.Series) -> pl.Series:
+    """Read numbers; one that a float cannot hold would become infinite, and is lost instead."""
+    numbers = cells.cast(pl.Float64, strict=False)
+    if not numbers.is_infinite().any():
+        return numbers
+    too_large = numbers.is_infinite() & ~cells.str.contains("(?i)inf")
+    return numbers.set(too_large.fill_null(value=False), None)
+
+
 def _dates(cells: pl.Series) -> pl.Series:
     """Read dates; a time of midnight is no more than a date, any other time is lost in none."""
     days = cells.str.extract(r"^(\d{4}-\d{2}-\d{2})(?: 00:00:00)?$")
@@ -35,7 +44,7 @@ _TEXT = _FdType(pl.String, lambda cells: cells)
 _FD_TYPES = {
     "INT": _INTEGER,
     "LONG": _INTEGER,
-    "DOUBLE": _FdType(pl.Float64, lambda cells: cells.cast(pl.Float64, strict=False)),
+    "DOUBLE": _FdType(pl.Float64, _floats),
     "DATE": _FdType(pl.Date, _dates),
     "STRING": _TEXT,
 }

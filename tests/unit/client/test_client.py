@@ -152,6 +152,11 @@ def test_the_number_of_created_users_is_read_from_the_message(client: AnaplatCli
     assert platform.requests("create_users")[0].body["userPropertyType"] == 1
 
 
+def test_the_number_may_have_separators(client: AnaplatClient, platform: Simulator) -> None:
+    platform.inject("create_users", replies.content(b'{"result": "ok", "response": "1,000 users"}'))
+    assert client.create_users([NewUser(login_id="a")]).count == 1000
+
+
 def test_a_message_without_a_number_has_no_count(client: AnaplatClient, platform: Simulator) -> None:
     platform.inject("create_users", replies.content(b'{"result": "ok", "response": "done"}'))
     assert client.create_users([NewUser(login_id="a")]).count is None

@@ -95,6 +95,9 @@ SECRETS = ("t0ken-s3cret", 'pass"wörd', "pr0xy-pass")
         '{"result": "ok", "response": "nobody; pass\\"wörd is bad"}',
         '{"result": "fail", "error": {"status": 1012, "message": "t0ken-s3cret pass\\"wörd"}}',
         '<html>t0ken-s3cret pass"wörd</html>',
+        '{"result": "fail", "error": {"status": 1012, "message": {"m": "bad pass\\"wörd"}}}',
+        '{"result": "fail", "error": {"message": "body: {\\"password\\": \\"pass\\\\\\"wörd\\"}"}}',
+        " " * 3993 + "t0ken-s3cret",
     ],
 )
 def test_no_traceback_shows_a_secret(platform: Simulator, echo: str) -> None:
@@ -105,7 +108,7 @@ def test_no_traceback_shows_a_secret(platform: Simulator, echo: str) -> None:
         shown = repr(client.create_users([NewUser(login_id="a", password=SECRETS[1])]))
     except errors.AnaplatError as error:
         shown = traceback.format_exc() + repr(vars(error))
-    for secret in (*SECRETS, SECRETS[1].replace('"', '\\"'), "p\\u00f6"):
+    for secret in (*SECRETS, SECRETS[1].replace('"', '\\"'), "p\\u00f6", "wörd", "t0ken-"):
         assert secret not in shown
 
 

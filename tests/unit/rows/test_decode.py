@@ -91,6 +91,10 @@ def test_arrays_after_the_rows_hide_no_odd_cell(rest: str) -> None:
     assert page((head + '[["a", "b"]]' + rest + tail).encode()).frame.rows() == [("a", "b")]
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"7\.5"):
         page((head + '[[7.5, "t"]]' + rest + tail).encode())
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="row 2 of the page is not a list"):
+        page((head + '[["a", "b"], 1]' + rest + tail).encode())
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"column 'b'.*1\.5"):
+        page((head + '[["\\u005b", 1.5]]' + rest + tail).encode())
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="column 'a'"):
         page((head + "[[7, 8]]" + rest + tail).encode())
 
@@ -144,7 +148,8 @@ def test_no_rows_keep_the_columns() -> None:
         (["a", "a", "a"], ["a", "a (2)", "a (3)"]),
         (["a", "a", "a (2)"], ["a", "a (3)", "a (2)"]),
         (["a (2)", "a", "a"], ["a (2)", "a", "a (3)"]),
-        (["line\nbreak", ""], ["line\nbreak", ""]),
+        (["line\nbreak", "", "a\0b"], ["line\nbreak", "column 2", "a�b"]),
+        (["column 2", ""], ["column 2", "column 2 (2)"]),
     ],
 )
 def test_repeated_names_are_told_apart(names: list[str], unique: list[str]) -> None:

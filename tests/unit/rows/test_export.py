@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,7 @@ def test_two_columns_of_one_name_are_both_kept(
 
 
 BAD_CELLS = [
+    ("DOUBLE", "1e400"),
     ("INT", "1.5"), ("INT", ""), ("LONG", "9223372036854775808"), ("DOUBLE", "1,5"), ("DATE", "2024-02-30"),
     ("DATE", "2024-01-01 12:00:00"), ("INT", "null"), ("DATE", "24-01-05"), ("DATE", " 2024-01-01"),
 ]  # fmt: skip
@@ -396,6 +398,53 @@ def test_fewer_parts_than_before_leave_none_of_the_old(
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     names = ["_manifest.json", "part-00001.csv", "part-00002.csv", "someone-elses.csv"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+def test_parts_of_an_export_that_died_while_it_published_are_removed(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(15))
+    (tmp_path / "part-00009.csv").write_text("left by a process that died; no manifest names it")
+    (tmp_path / "_manifest.json").write_text('{"files": [{"path": "../elsewhere"}]')
+    (tmp_path.parent / "elsewhere").touch()
+    export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
+    names = ["_manifest.json", "part-00001.csv", "part-00002.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert (tmp_path.parent / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("delimiter", ['"', "\n", "||", "", "é"])
+def test_an_impossible_delimiter_is_refused(delimiter: str) -> None:
+    with pytest.raises(AnaplatRequestError, match="delimiter"):
+        CsvSink(delimiter=delimiter)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_odd_column_names(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+) -> None:
+    names = ["", "a\0b", "line\nbreak", "*", "^a$", "", "列"]
+    platform.platform.add_dataset("odd", Table.of_rows([(name, "STRING") for name in names], [list("1234567")]))
+    path = tmp_path / f"odd.{file_format}"
+    export_rows(client, RowQuery("ds1"), path, file_format)
+    assert list(read_back(path)[0]) == ["column 1", "a�b", "line\nbreak", "*", "^a$", "column 6", "列"]
+
+
+def test_a_failed_export_sends_no_more_requests(platform: Simulator, tmp_path: Path) -> None:
+    rows = [["x"], *([[str(i)] for i in range(99)])]
+    platform.platform.add_dataset("bad", Table.of_rows([("n", "INT")], rows))
+    platform.inject("read_rows", replies.http_status(503, retry_after="60"), times=None, when=_is_late)
+    client = AnaplatClient(platform.url, platform.token)
+    with pytest.raises(CellError), closing(client):
+        export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "x.parquet", "parquet")
+    for thread in threading.enumerate():
+        if thread.name.startswith("anaplat-") and thread.name != "anaplat-simulator":
+            thread.join(timeout=10)
+            assert not thread.is_alive()
+
+
+def _is_late(body: Any) -> bool:
+    return bool(body["offset"])
 
 
 def test_parts_that_fail_leave_the_folder_as_it_was(

@@ -116,6 +116,24 @@ def test_a_filter_is_read_to_its_end(
     assert read(client, filter=EVEN_ROWS, page_size=page_size, concurrency=concurrency) == list(range(25))
 
 
+@pytest.mark.parametrize("offset", [30, 40, 70, 90])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_an_empty_page_in_the_middle_loses_no_row(
+    client: AnaplatClient, platform: Simulator, offset: int, concurrency: int
+) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(100))
+    platform.platform.rows_per_answer = 10
+    fields = {**dataset.fields(), "rowCount": 100}
+    empty = replies.content(_page_without_rows(fields, dataset.columns()))
+    platform.inject("read_rows", empty, when=lambda body: body["offset"] == offset)
+    all_rows = {
+        "combineType": "AND",
+        "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "GE", "filterValue": [0]}}],
+    }
+    read_rows = read(client, filter=all_rows, page_size=30, concurrency=concurrency)
+    assert read_rows == list(range(100))
+
+
 def test_sorting(client: AnaplatClient, platform: Simulator) -> None:
     platform.platform.add_dataset("numbers", numbers(30))
     assert read(client, sort_by="n", sort_type="desc", page_size=7) == list(range(29, -1, -1))
