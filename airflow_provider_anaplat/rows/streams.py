@@ -10,9 +10,6 @@ from typing import BinaryIO, Literal, Protocol, cast
 
 Encoding = Literal["utf-8", "utf-8-sig", "gb18030"]
 
-# Suffix of a compressed file's name, after that of its format.
-COMPRESSIONS = (".gz", ".zst")
-
 
 class Writer(Protocol):
     """Anything that takes bytes."""

@@ -54,8 +54,11 @@ def test_what_the_consumer_raises_ends_the_producer() -> None:
 
 
 def test_no_item_is_dropped_in_silence() -> None:
+    def consume(items: Iterator[int]) -> None:
+        next(items)
+
     with pytest.raises(RuntimeError, match="ended before the items did"):
-        feed(iter(range(100)), lambda items: [next(items)] and None)
+        feed(iter(range(100)), consume)
 
 
 def test_a_consumer_that_waits_for_long_is_no_dead_lock() -> None:
