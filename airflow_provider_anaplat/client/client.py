@@ -73,6 +73,7 @@ class AnaplatClient:
     ) -> None:
         self.base_url = _checked_base_url(base_url)
         _check_files(verify, cert)
+        _check_proxies(proxies or {})
         if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
             raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
         self._settings = Settings(
@@ -289,6 +290,14 @@ def _check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None
         for path in paths or []:
             if not Path(path).exists():
                 raise AnaplatSettingsError(f"{name}: there is no file {path}.")
+
+
+def _check_proxies(proxies: Mapping[str, str]) -> None:
+    for scheme, address in proxies.items():
+        try:
+            urlsplit(address)
+        except ValueError:  # whose text may hold the proxy's password
+            raise AnaplatSettingsError(f"proxies: what is given for {scheme} is no address.") from None
 
 
 def _checked_token(name: str, token: str) -> str:
