@@ -61,9 +61,14 @@ class PageReader:
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
-        self._first: Page | None = self._fetch(0, max(1, self._within(0, query.page_size)))
-        self.columns = self._first.columns
-        self.snapshot = self._first.snapshot
+        try:
+            first = self._fetch(0, max(1, self._within(0, query.page_size)))
+        except BaseException:
+            self._decoder.shutdown(wait=False)
+            raise
+        self._first: Page | None = first
+        self.columns = first.columns
+        self.snapshot = first.snapshot
         self.ds_id = query.ds_id
         self.expected_rows = self._within(0, self.snapshot.row_count)
 
@@ -73,16 +78,16 @@ class PageReader:
         :raises DatasetChangedError: the dataset was updated in between
         :raises RowCountError: the rows are not as many as the platform says
         """
+        try:
+            yield from self._all()
+        finally:
+            self._decoder.shutdown(wait=False)
+
+    def _all(self) -> Iterator[Page]:
         page, self._first = self._first, None  # so that nothing keeps the first page in memory
         if page is None or self._query.max_rows == 0 or page.frame.is_empty():
             self._check_count(0)
             return
-        try:
-            yield from self._all(page)
-        finally:
-            self._decoder.shutdown(wait=False)
-
-    def _all(self, page: Page) -> Iterator[Page]:
         read = page.frame.height
         yield page
         for page in self._planned(read):

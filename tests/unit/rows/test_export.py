@@ -22,7 +22,11 @@ from conftest import TEXTS, numbers
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatPermissionError, AnaplatRequestError
+from airflow_provider_anaplat.client.errors import (
+    AnaplatNotFoundError,
+    AnaplatPermissionError,
+    AnaplatRequestError,
+)
 from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, OutputError
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
@@ -435,12 +439,24 @@ def test_a_failed_export_sends_no_more_requests(platform: Simulator, tmp_path: P
     platform.platform.add_dataset("bad", Table.of_rows([("n", "INT")], rows))
     platform.inject("read_rows", replies.http_status(503, retry_after="60"), times=None, when=_is_late)
     client = AnaplatClient(platform.url, platform.token)
+    before = set(threading.enumerate())
     with pytest.raises(CellError), closing(client):
         export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "x.parquet", "parquet")
-    for thread in threading.enumerate():
-        if thread.name.startswith("anaplat-") and thread.name != "anaplat-simulator":
-            thread.join(timeout=10)
-            assert not thread.is_alive()
+    started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
+    for thread in started:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+
+
+def test_an_export_whose_first_page_fails_leaves_no_thread(platform: Simulator, tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    client = AnaplatClient(platform.url, platform.token)
+    with pytest.raises(AnaplatNotFoundError):
+        export_rows(client, RowQuery("no such dataset"), tmp_path / "x.csv", "csv")
+    started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
+    for thread in started:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
 
 
 def _is_late(body: Any) -> bool:
