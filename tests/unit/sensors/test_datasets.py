@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import threading
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -246,18 +247,22 @@ def test_an_event_that_is_not_understood_fails_the_task(event: dict[str, Any] | 
         sensor().execute_complete({}, event)
 
 
-def test_polling_does_not_block_the_event_loop(platform: Simulator) -> None:
+def test_polling_does_not_block_the_event_loop(connect: Connect, platform: Simulator) -> None:
+    connect(platform, extra={"max_retries": 0, "read_timeout": 10})
     statuses(platform, ["FINISHED"])
-    platform.inject("list_datasets", replies.slow(0.5))
+    go_on = threading.Event()
+    platform.inject("list_datasets", replies.hold(go_on))
     with pytest.raises(TaskDeferred) as raised:
-        sensor(deferrable=True).execute({})
+        sensor(deferrable=True, max_poll_failures=1).execute({})
 
-    async def beats_while_waiting() -> int:
+    async def answer_once_the_loop_has_turned() -> Any:
         waiting = asyncio.create_task(_first_event(raised.value.trigger))
-        beats = 0
-        while not waiting.done():
+        while not platform.requests("list_datasets"):
             await asyncio.sleep(0.01)
-            beats += 1
-        return beats
+        assert not waiting.done()
+        go_on.set()
+        return await waiting
 
-    assert asyncio.run(beats_while_waiting()) > 10
+    # A blocked loop would never let the answer go, and the trigger would end in the read time-out's error.
+    event = asyncio.run(answer_once_the_loop_has_turned())
+    assert event.payload["outcome"] == "done"
