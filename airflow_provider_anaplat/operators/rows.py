@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.export import OnCastError, OnChange
     from airflow_provider_anaplat.rows.sinks import FileFormat, Sink
     from airflow_provider_anaplat.rows.streams import Encoding
+    from airflow_provider_anaplat.rows.targets import Target
 
 _FORMAT_BY_SUFFIX: dict[str, FileFormat] = {
     ".csv": "csv",
@@ -133,16 +134,8 @@ class AnaplatExportRowsOperator(AnaplatOperator):
             max_rows=self.max_rows,
         )
         file_format, compression = self._format()
-        plan = ExportPlan(
-            query=query,
-            path=_path(self.output_path),
-            sink=self._sink(file_format),
-            suffix=f".{file_format}{compression}",
-            on_cast_error=self.on_cast_error,
-            on_change=self.on_change,
-            max_restarts=self.max_restarts,
-            rows_per_file=self.rows_per_file,
-        )
+        target = self._target(file_format, f".{file_format}{compression}")
+        plan = ExportPlan(query, target, self.on_cast_error, self.on_change, self.max_restarts)
         with closing(self.client()) as client:
             summary = export_rows(client, plan)
         return {
@@ -170,6 +163,14 @@ class AnaplatExportRowsOperator(AnaplatOperator):
                 "Parquet is compressed within."
             )
         return file_format, compression
+
+    def _target(self, file_format: FileFormat, suffix: str) -> Target:
+        from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
+
+        path, sink = _path(self.output_path), self._sink(file_format)
+        if self.rows_per_file is None:
+            return FileTarget(path, sink, suffix)
+        return PartsTarget(path, sink, suffix, self.rows_per_file)
 
     def _sink(self, file_format: FileFormat) -> Sink:
         from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink

@@ -1,4 +1,4 @@
-"""All rows of a query into one file, or into a folder of parts with a manifest."""
+"""All rows of a query to a target, of one version, or none at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 import tenacity
@@ -15,9 +15,8 @@ from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
-from airflow_provider_anaplat.rows.parts import write_file, write_parts
 from airflow_provider_anaplat.rows.progress import Progress
-from airflow_provider_anaplat.rows.sinks import Sink
+from airflow_provider_anaplat.rows.targets import Target
 from airflow_provider_anaplat.rows.types import Caster
 
 log = logging.getLogger(__name__)
@@ -34,23 +33,17 @@ class ExportPlan:
     """What to export where, and what to do when something gets in the way.
 
     :param query: which rows
-    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``; with ``rows_per_file``, of a folder
-    :param sink: the file format
-    :param suffix: suffix of a part's name, with that of its compression
+    :param target: where they go
     :param on_cast_error: what becomes of a cell that its column's type cannot hold
     :param on_change: what to do when the dataset is updated while its rows are read
     :param max_restarts: how often to start again from nothing
-    :param rows_per_file: rows of a part at most; None for one file
     """
 
     query: RowQuery
-    path: Any
-    sink: Sink
-    suffix: str
+    target: Target
     on_cast_error: OnCastError = "fail"
     on_change: OnChange = "restart"
     max_restarts: int = 3
-    rows_per_file: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,25 +51,25 @@ class ExportSummary:
     """What was exported.
 
     :param columns: number of columns
-    :param bytes: size of the file, or of all parts
+    :param bytes: size of the file, or of all parts; None where the target knows no size
     """
 
     rows: int
     columns: int
     version: int | None
     utime: str | None
-    bytes: int
+    bytes: int | None
 
 
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
-    """Write the rows of a query to its place, which shows them when they are complete.
+    """Write the rows of a query to their target, which shows them when they are complete.
 
     :raises DatasetChangedError: the dataset was updated once too often while its rows were read
-    :raises ExportError: the rows are not whole, or the file cannot be written; what was there before stays
+    :raises ExportError: the rows are not whole, or cannot be written; what was there before stays
     :raises AnaplatError: the platform does not answer with success
     """
-    if plan.max_restarts < 0 or (plan.rows_per_file is not None and plan.rows_per_file < 1):
-        raise AnaplatRequestError("max_restarts must be at least 0, and rows_per_file at least 1.")
+    if plan.max_restarts < 0:
+        raise AnaplatRequestError("max_restarts must be at least 0.")
     restarts = plan.max_restarts if plan.on_change == "restart" else 0
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(restarts + 1),
@@ -92,24 +85,21 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     reader = PageReader(client, plan.query)
     columns = reader.columns
-    sink = plan.sink
-    caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=sink.finite)
+    target = plan.target
+    caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
     progress = Progress(plan.query.ds_id, reader.expected_rows)
 
     def frames() -> Generator[pl.DataFrame]:
         with closing(reader.pages()) as pages:
             for page in pages:
-                yield caster.cast(page.frame, progress.rows) if sink.typed else page.frame
+                yield caster.cast(page.frame, progress.rows) if target.typed else page.frame
                 progress.add(page.frame.height)
 
     with closing(frames()) as stream:
-        if plan.rows_per_file is None:
-            size = write_file(plan.path, plan.suffix, sink, stream, columns)
-        else:
-            size = write_parts(plan.path, plan.suffix, sink, stream, plan.rows_per_file, reader)
+        size = target.write(stream, reader)
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
-    progress.finish(plan.path, size)
+    progress.finish(target, size)
     return ExportSummary(progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size)
 
 

@@ -41,15 +41,19 @@ class Progress:
             (self._total - self.rows) / rate,
         )
 
-    def finish(self, path: object, size: int) -> None:
-        """Say what the export came to."""
+    def finish(self, target: object, size: int | None) -> None:
+        """Say what the export came to.
+
+        :param target: where the rows are
+        :param size: in bytes, if known
+        """
         seconds = time.monotonic() - self._started
         log.info(
-            "Dataset %s: exported %s rows, %s bytes, to %s in %.1f s (%s rows/s)",
+            "Dataset %s: exported %s rows%s to %s in %.1f s (%s rows/s)",
             self._ds_id,
             f"{self.rows:,}",
-            f"{size:,}",
-            path,
+            "" if size is None else f", {size:,} bytes,",
+            target,
             seconds,
             f"{self.rows / max(seconds, 1e-6):,.0f}",
         )

@@ -19,6 +19,7 @@ from airflow_provider_anaplat.client.errors import AnaplatPermissionError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 SINKS: list[Sink] = [CsvSink(), NdjsonSink(), ParquetSink()]
@@ -71,7 +72,7 @@ def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: S
     platform.platform.add_dataset("numbers", numbers(30))
     path = bucket / "odd [name] *.data"
     platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
-    plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), path, sink, f".{sink.file_format}")
+    plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), FileTarget(path, sink, f".{sink.file_format}"))
     with pytest.raises(AnaplatPermissionError):
         export_rows(client, plan)
     assert contents(bucket) == []
@@ -85,7 +86,7 @@ def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: S
 def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Sink) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(30))
     suffix = f".{sink.file_format}"
-    plan = ExportPlan(RowQuery("ds1", page_size=10), bucket, sink, suffix, rows_per_file=8)
+    plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(bucket, sink, suffix, rows_per_file=8))
     export_rows(client, plan)
     dataset.table = numbers(9)
     export_rows(client, plan)

@@ -32,6 +32,7 @@ from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.sinks import CsvSink, FileFormat, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 FORMATS: list[FileFormat] = ["csv", "ndjson", "parquet"]
@@ -51,8 +52,14 @@ SINKS = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
 def export_rows(
     client: AnaplatClient, query: RowQuery, path: Any, file_format: FileFormat, **options: Any
 ) -> ExportSummary:
-    plan = ExportPlan(query, path, SINKS[file_format], suffix=f".{file_format}", **options)
-    return export_plan(client, plan)
+    suffix = f".{file_format}"
+    rows_per_file = options.pop("rows_per_file", None)
+    target = (
+        FileTarget(path, SINKS[file_format], suffix)
+        if rows_per_file is None
+        else PartsTarget(path, SINKS[file_format], suffix, rows_per_file)
+    )
+    return export_plan(client, ExportPlan(query, target, **options))
 
 
 def read_back(path: Path) -> list[dict[str, Any]]:
@@ -264,13 +271,15 @@ import resource, signal, sys
 from pathlib import Path
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 url, token, path, file_format = sys.argv[1:]
 sink = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format]()
-export_rows(AnaplatClient(url, token), ExportPlan(RowQuery("ds1", page_size=1000), Path(path), sink, ""))
+plan = ExportPlan(RowQuery("ds1", page_size=1000), FileTarget(Path(path), sink, ""))
+export_rows(AnaplatClient(url, token), plan)
 """
 
 
@@ -301,7 +310,9 @@ def test_a_link_is_written_through(client: AnaplatClient, platform: Simulator, t
 def test_compression_by_suffix(client: AnaplatClient, platform: Simulator, tmp_path: Path, suffix: str) -> None:
     platform.platform.add_dataset("texts", TEXTS)
     path = tmp_path / f"texts.{suffix}"
-    plan = ExportPlan(RowQuery("ds1", page_size=3), path, SINKS[suffix.partition(".")[0]], f".{suffix}")
+    plan = ExportPlan(
+        RowQuery("ds1", page_size=3), FileTarget(path, SINKS[suffix.partition(".")[0]], f".{suffix}")
+    )
     assert export_plan(client, plan).bytes == path.stat().st_size
     content = path.read_bytes()
     if suffix.endswith(".gz"):
@@ -318,7 +329,7 @@ def test_the_same_rows_give_the_same_compressed_file(
 ) -> None:
     platform.platform.add_dataset("texts", TEXTS)
     for name in ("one.csv.gz", "two.csv.gz"):
-        export_plan(client, ExportPlan(RowQuery("ds1"), tmp_path / name, CsvSink(), ".csv.gz"))
+        export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(tmp_path / name, CsvSink(), ".csv.gz")))
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
 
 
@@ -335,14 +346,16 @@ def test_csv_as_its_reader_wants_it(
     client: AnaplatClient, platform: Simulator, tmp_path: Path, sink: CsvSink, expected: bytes
 ) -> None:
     platform.platform.add_dataset("t", Table.of_rows([("a", "STRING"), ("b", "STRING")], [["x,y", "é"]]))
-    export_plan(client, ExportPlan(RowQuery("ds1"), tmp_path / "t.csv", sink, ".csv"))
+    export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(tmp_path / "t.csv", sink, ".csv")))
     assert (tmp_path / "t.csv").read_bytes() == expected
 
 
 def test_gb18030_with_compression(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
     platform.platform.add_dataset("t", Table.of_rows([("城市", "STRING")], [["北京 😀"]] * 3))
     sink = CsvSink(encoding="gb18030")
-    export_plan(client, ExportPlan(RowQuery("ds1", page_size=1), tmp_path / "t.csv.gz", sink, ".csv.gz"))
+    export_plan(
+        client, ExportPlan(RowQuery("ds1", page_size=1), FileTarget(tmp_path / "t.csv.gz", sink, ".csv.gz"))
+    )
     text = gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).decode("gb18030")
     assert text == "城市\n" + "北京 😀\n" * 3
 
@@ -501,6 +514,7 @@ import signal, sys
 from pathlib import Path
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
 class TimedOut(BaseException): pass
@@ -509,7 +523,8 @@ signal.signal(signal.SIGUSR1, ring)
 url, token, path, file_format = sys.argv[1:]
 sink = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format]()
 try:
-    export_rows(AnaplatClient(url, token), ExportPlan(RowQuery("ds1", page_size=10), Path(path), sink, ""))
+    plan = ExportPlan(RowQuery("ds1", page_size=10), FileTarget(Path(path), sink, ""))
+    export_rows(AnaplatClient(url, token), plan)
 except TimedOut:
     print("timed out", flush=True)
 """

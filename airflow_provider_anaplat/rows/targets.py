@@ -1,0 +1,206 @@
+"""Where rows go: one file, or a folder of parts whose manifest is written last."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import polars as pl
+
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.rows.files import StagedFile, atomic_file, named
+from airflow_provider_anaplat.rows.pages import PageReader
+from airflow_provider_anaplat.rows.sinks import Columns, Sink
+from airflow_provider_anaplat.rows.streams import compressed
+
+MANIFEST = "_manifest.json"
+_PART = re.compile(r"part-\d{5,}\.(csv|ndjson|parquet)(\.gz|\.zst)?")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A line of the manifest.
+
+    :param path: name of the file in the manifest's folder
+    """
+
+    path: str
+    rows: int
+    bytes: int
+
+
+class Target(Protocol):
+    """A place for rows; ``str()`` of it is what the log calls it.
+
+    :ivar typed: whether it keeps types, or the platform's own text
+    :ivar finite: whether its numbers are finite
+    """
+
+    @property
+    def typed(self) -> bool: ...  # noqa: D102
+
+    @property
+    def finite(self) -> bool: ...  # noqa: D102
+
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int | None:
+        """Write all frames so that they are seen when they are complete, and return their size in bytes, if known.
+
+        :param reader: what the frames are read from: it knows columns and version
+        """
+
+
+@dataclass(frozen=True)
+class FileTarget:
+    """One file, which appears when it is complete.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param sink: the file format
+    :param suffix: says by its end how the file is compressed
+    """
+
+    path: Any
+    sink: Sink
+    suffix: str
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def typed(self) -> bool:
+        """Whether the format keeps types."""
+        return self.sink.typed
+
+    @property
+    def finite(self) -> bool:
+        """Whether the format's numbers are finite."""
+        return self.sink.finite
+
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
+        """Write the file."""
+        with ExitStack() as leftovers:
+            staged = _write_staged(leftovers, self.path, self.suffix, self.sink, frames, reader.columns)
+            staged.publish()
+        return staged.size
+
+
+@dataclass(frozen=True)
+class PartsTarget:
+    """A folder of files of so many rows each, and their manifest.
+
+    While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
+    manifest does not name are removed before it is written.
+
+    :param path: the folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param sink: the file format
+    :param suffix: suffix of a part's name, with that of its compression
+    :param rows_per_file: rows of a part at most
+    """
+
+    path: Any
+    sink: Sink
+    suffix: str
+    rows_per_file: int
+
+    def __post_init__(self) -> None:
+        if self.rows_per_file < 1:
+            raise AnaplatRequestError("rows_per_file must be at least 1.")
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def typed(self) -> bool:
+        """Whether the format keeps types."""
+        return self.sink.typed
+
+    @property
+    def finite(self) -> bool:
+        """Whether the format's numbers are finite."""
+        return self.sink.finite
+
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
+        """Write the parts, then the manifest."""
+        folder = self.path
+        splitter = _Splitter(frames)
+        parts: list[Part] = []
+        staged_parts: list[StagedFile] = []
+        with ExitStack() as leftovers:
+            while splitter.has_more() or not parts:
+                name = f"part-{len(parts) + 1:05d}{self.suffix}"
+                taken = splitter.take(self.rows_per_file)
+                staged = _write_staged(leftovers, folder / name, self.suffix, self.sink, taken, reader.columns)
+                parts.append(Part(name, splitter.taken, staged.size))
+                staged_parts.append(staged)
+            with named(folder):
+                (folder / MANIFEST).unlink(missing_ok=True)
+            for staged in staged_parts:
+                staged.publish()
+            with named(folder):
+                _remove_other_parts(folder, {part.path for part in parts})
+            publish_manifest(folder, self.sink, parts, reader)
+        return sum(part.bytes for part in parts)
+
+
+def publish_manifest(folder: Any, sink: Sink, parts: list[Part], reader: PageReader) -> None:
+    """Write the manifest, which says that the parts it names are complete and of one version."""
+    snapshot = reader.snapshot
+    manifest = {
+        "dsId": reader.ds_id,
+        "format": sink.file_format,
+        "version": snapshot.version,
+        "utime": snapshot.utime,
+        "rows": sum(part.rows for part in parts),
+        "bytes": sum(part.bytes for part in parts),
+        "columns": [{"name": name, "fdType": fd_type} for name, fd_type in snapshot.columns],
+        "files": [asdict(part) for part in parts],
+    }
+    with atomic_file(folder / MANIFEST) as file:
+        file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode())
+
+
+def _write_staged(
+    leftovers: ExitStack, path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame], columns: Columns
+) -> StagedFile:
+    staged = StagedFile(path)
+    leftovers.callback(staged.discard)
+    with staged.open() as file, compressed(file, suffix) as stream:
+        sink.write(frames, columns, stream)
+    return staged
+
+
+def _remove_other_parts(folder: Any, names: set[str]) -> None:
+    """Remove what an earlier export left, so that a reader of all parts reads those of this one alone."""
+    for path in list(folder.iterdir()):
+        if _PART.fullmatch(path.name) and path.name not in names:
+            path.unlink()
+
+
+class _Splitter:
+    """Cuts a stream of frames into streams of so many rows."""
+
+    def __init__(self, frames: Iterator[pl.DataFrame]) -> None:
+        self._frames = frames
+        self._rest: pl.DataFrame | None = None
+        self.taken = 0
+
+    def has_more(self) -> bool:
+        """Tell whether a row is left."""
+        while self._rest is None or self._rest.is_empty():
+            self._rest = next(self._frames, None)
+            if self._rest is None:
+                return False
+        return True
+
+    def take(self, rows: int) -> Iterator[pl.DataFrame]:
+        """Yield frames of so many rows together; ``taken`` counts them."""
+        self.taken = 0
+        while self.taken < rows and self.has_more():
+            assert self._rest is not None  # noqa: S101 - has_more() says so
+            head = self._rest.head(rows - self.taken)
+            self._rest = self._rest.slice(head.height)
+            self.taken += head.height
+            yield head
