@@ -13,6 +13,7 @@ import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.rows.decode import Page
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.progress import Progress
@@ -89,11 +90,14 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
     progress = Progress(plan.query.ds_id, reader.expected_rows)
 
+    def frame(page: Page) -> pl.DataFrame:
+        progress.add(page.frame.height)
+        first_row = progress.rows - page.frame.height
+        return caster.cast(page.frame, first_row) if target.typed else page.frame
+
     def frames() -> Generator[pl.DataFrame]:
         with closing(reader.pages()) as pages:
-            for page in pages:
-                yield caster.cast(page.frame, progress.rows) if target.typed else page.frame
-                progress.add(page.frame.height)
+            yield from map(frame, pages)  # which keeps no page in memory that was handed on
 
     with closing(frames()) as stream:
         size = target.write(stream, reader)

@@ -32,6 +32,7 @@ def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None]) -> None:
         try:
             for item in items:
                 _put(waiting, item, consumer)
+                del item  # it may be large, and the next one takes its time
             _put(waiting, None, consumer)
             consumer.result()
         finally:

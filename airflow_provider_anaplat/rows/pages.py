@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
-from airflow_provider_anaplat.rows.decode import Page, Snapshot, read_page
+from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 
 
@@ -40,7 +39,7 @@ class RowQuery:
 
 
 class PageReader:
-    """Reads the pages of one query; the first one at once, for ``columns`` and ``snapshot``.
+    """Reads the pages of one query; it asks for the first one at once, for ``columns`` and ``snapshot``.
 
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
     does not say what ``rowCount`` counts, so the rows end where the platform returns none.
@@ -55,18 +54,17 @@ class PageReader:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         self._client = client
-        # Decoding takes several times a page's memory; in one thread, each page takes that of the page before.
-        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="anaplat-decode")
+        # Decoding takes several times a page's memory, so there are fewer threads for it than for requests.
+        self._decoder = ThreadPoolExecutor(
+            int(__import__("os").environ.get("DEC", "1")), thread_name_prefix="anaplat-decode"
+        )
         self._stopped = threading.Event()
+        self._handed_on = 0  # rows
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
-        try:
-            first = self._fetch(0, max(1, self._within(0, query.page_size)))
-        except BaseException:
-            self._decoder.shutdown(wait=False)
-            raise
-        self._first: Page | None = first
+        first = self._ask(0, max(1, self._within(0, query.page_size)))
+        self._answered = {0: first}  # taken from here when it is read, so that nothing keeps it in memory
         self.columns = first.columns
         self.snapshot = first.snapshot
         self.ds_id = query.ds_id
@@ -84,40 +82,34 @@ class PageReader:
             self._decoder.shutdown(wait=False)
 
     def _all(self) -> Iterator[Page]:
-        page, self._first = self._first, None  # so that nothing keeps the first page in memory
-        if page is None or self._query.max_rows == 0 or page.frame.is_empty():
-            self._check_count(0)
-            return
-        read = page.frame.height
-        yield page
-        for page in self._planned(read):
-            read += page.frame.height
-            yield page
+        if self._query.max_rows != 0:
+            yield from self._planned()
         if self._query.filter is not None:
-            for page in self._beyond(read):
-                read += page.frame.height
-                yield page
-        self._check_count(read)
+            yield from self._beyond()
+        self._check_count()
 
-    def _planned(self, start: int) -> Iterator[Page]:
+    def _planned(self) -> Iterator[Page]:
         """Yield the pages up to the expected end, several requests ahead of the one that is yielded."""
-        end = self.expected_rows
-        offsets = iter(range(start, end, self._query.page_size))
+        end = max(self.expected_rows, 1)  # the first page is read whatever is expected
+        starts = iter(range(0, end, self._query.page_size))
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
         ahead: deque[tuple[int, Future[list[Page]]]] = deque()
-        position = start
         try:
             while True:
-                while len(ahead) < self._query.concurrency and (offset := next(offsets, None)) is not None:
-                    segment_end = min(offset + self._query.page_size, end)
-                    ahead.append((segment_end, pool.submit(self._segment, offset, segment_end)))
+                while len(ahead) < self._query.concurrency and (start := next(starts, None)) is not None:
+                    segment_end = min(start + self._query.page_size, end)
+                    ahead.append((segment_end, pool.submit(self._segment, start, segment_end)))
                 if not ahead:
                     return
                 segment_end, segment = ahead.popleft()
-                for page in segment.result():
-                    position += page.frame.height
-                    yield page
-                if position < segment_end:  # no rows where some were expected: what follows would leave a gap
+                pages = segment.result()
+                del segment
+                while pages:  # nothing here keeps a page that was handed on
+                    self._handed_on += pages[0].frame.height
+                    yield pages.pop(0)
+                if (
+                    self._handed_on < segment_end
+                ):  # no rows where some were expected: what follows would leave a gap
                     return
         finally:
             self._stopped.set()
@@ -130,32 +122,46 @@ class PageReader:
         """
         pages: list[Page] = []
         offset = start
+        asked_end = start + self._query.page_size if end >= self.expected_rows else end
         while offset < end and not self._stopped.is_set():
-            asked_end = start + self._query.page_size if end == self.expected_rows else end
-            page = self._checked(self._fetch(offset, self._within(offset, asked_end - offset)))
+            page = self._read(offset, self._within(offset, asked_end - offset))
             if page.frame.is_empty():
                 break
             pages.append(page)
             offset += page.frame.height
         return pages
 
-    def _beyond(self, offset: int) -> Iterator[Page]:
+    def _beyond(self) -> Iterator[Page]:
         """Yield pages until the platform returns none."""
-        while limit := self._within(offset, self._query.page_size):
-            page = self._checked(self._fetch(offset, limit))
+        while limit := self._within(self._handed_on, self._query.page_size):
+            page = self._read(self._handed_on, limit)
             if page.frame.is_empty():
                 return
+            self._handed_on += page.frame.height
             yield page
-            offset += page.frame.height
 
     def _within(self, offset: int, rows: int) -> int:
         """Return how many of these rows max_rows still allows."""
         return rows if self._query.max_rows is None else max(0, min(rows, self._query.max_rows - offset))
 
-    def _fetch(self, offset: int, limit: int) -> Page:
+    def _read(self, offset: int, limit: int) -> Page:
+        head = self._answered.pop(offset, None) or self._ask(offset, limit)
+        if head.snapshot != self.snapshot:
+            raise DatasetChangedError(
+                f"Dataset {self.ds_id} was updated while its rows were being read: "
+                f"{_differences(self.snapshot, head.snapshot)}. Nothing was published; run the task again."
+            )
+        page = self._decoder.submit(head.page).result()
+        if page.frame.height > limit:
+            raise AnaplatInvalidAnswerError(
+                f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
+            )
+        return page
+
+    def _ask(self, offset: int, limit: int) -> Head:
         query = self._query
-        page = self._client.read_rows_with(
-            self._decode,
+        return self._client.read_rows_with(
+            read_head,
             query.ds_id,
             offset=offset,
             limit=limit,
@@ -163,22 +169,6 @@ class PageReader:
             sort_type=query.sort_type,
             filter=query.filter,
         )
-        if page.frame.height > limit:
-            raise AnaplatInvalidAnswerError(
-                f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
-            )
-        return page
-
-    def _decode(self, answer: Answer) -> Page:
-        return self._decoder.submit(read_page, answer).result()
-
-    def _checked(self, page: Page) -> Page:
-        if page.snapshot != self.snapshot:
-            raise DatasetChangedError(
-                f"Dataset {self._query.ds_id} was updated while its rows were being read: "
-                f"{_differences(self.snapshot, page.snapshot)}. Nothing was published; run the task again."
-            )
-        return page
 
     def _check_sort_column(self, name: str) -> None:
         names = [column.name for column in self._client.get_columns(self._query.ds_id)]
@@ -188,8 +178,8 @@ class PageReader:
                 f"it has {', '.join(map(repr, names))}."
             )
 
-    def _check_count(self, read: int) -> None:
-        expected = self.expected_rows
+    def _check_count(self) -> None:
+        read, expected = self._handed_on, self.expected_rows
         if self._query.filter is None and read != expected:
             difference = f"{abs(expected - read):,} are {'missing' if read < expected else 'too many'}"
             raise RowCountError(
