@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -37,6 +39,7 @@ from airflow_provider_anaplat.client.transport import Settings, Transport
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
+PasswordEncoding = Literal["plain", "base64"]
 Filter = Mapping[str, Any]
 
 
@@ -96,6 +99,16 @@ class AnaplatClient:
         """Return a client of the same platform that sends each request once, for those who poll."""
         settings = replace(self._settings, max_retries=0)
         return AnaplatClient(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+
+    def earliest_platform_time(self, moment: datetime) -> datetime:
+        """Return the earliest that the platform's clock can have shown at a moment of ours.
+
+        Its clock is known by the ``Date`` header of its last answer, to within a second and the time that the
+        answer took; before there is one, both clocks are taken to agree.
+
+        :param moment: with its time zone
+        """
+        return moment + self._transport.least_clock_difference
 
     def close(self) -> None:
         """Close all connections to the platform."""
@@ -183,20 +196,39 @@ class AnaplatClient:
         """Return all dashboard pages (operation 7, List dashboard pages)."""
         return self._send(operations.LIST_PAGES)
 
-    def create_users(self, users: Sequence[NewUser], *, user_property_type: int | None = None) -> CreatedUsers:
+    def create_users(
+        self,
+        users: Sequence[NewUser],
+        *,
+        user_property_type: int | None = None,
+        password_encoding: PasswordEncoding = "plain",
+    ) -> CreatedUsers:
         """Create users (operation 8, Create users in bulk).
 
         :param users: the users; the contract names no limit on their number
         :param user_property_type: sent as ``userPropertyType``; the contract leaves its values open
+        :param password_encoding: ``plain``, or ``base64`` of UTF-8, which some deployments want
         :raises AnaplatOutcomeUnknownError: the answer was lost; the users may or may not be created
         """
         body: dict[str, Any] = {"users": [user.model_dump(by_alias=True, exclude_none=True) for user in users]}
         if user_property_type is not None:
             body["userPropertyType"] = user_property_type
-        message = self._send(operations.CREATE_USERS, json=body)
+        passwords = [user.password for user in users if user.password]
+        if password_encoding == "base64":
+            for user in body["users"]:
+                if user.get("password"):
+                    user["password"] = b64encode(user["password"].encode()).decode()
+        message = self._send(operations.CREATE_USERS, json=body, secrets=passwords)
         count = re.match(r"\s*(\d[\d,]*)", message)
-        message = redact(message, secrets_in(body))
+        message = redact(message, (*passwords, *secrets_in(body)))
         return CreatedUsers(count=int(count[1].replace(",", "")) if count else None, message=message)
+
+    def find_users(self, login_ids: Sequence[str]) -> list[str]:
+        """Return those of the loginIds that exist (an extension, not of the contract: ``users/get``).
+
+        :param login_ids: the loginIds to ask for
+        """
+        return self._send(operations.GET_USERS, json={"users": list(login_ids)}).user_exist
 
     def get_subscriptions(self, ids: Sequence[str]) -> list[SubscriptionPlan]:
         """Return subscription plans (operation 9, Query subscription plans by id).
@@ -239,11 +271,13 @@ class AnaplatClient:
         ids: Mapping[str, str] | None = None,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
+        secrets: Sequence[str] = (),
     ) -> T:
         def read(answer: Answer) -> T:
             return validated(operation.answer, read_payload(answer), answer)
 
-        return self._transport.send(operation, _path(operation, ids or {}), read, json=json, params=params)
+        path = _path(operation, ids or {})
+        return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)
 
 
 def validated(kind: type[T], payload: Any, answer: Answer) -> T:

@@ -274,6 +274,12 @@ class CreatedUsers(_Record):
     message: str
 
 
+class ExistingUsers(_Record):
+    """The answer to the extension ``users/get``: which of the loginIds asked for exist."""
+
+    user_exist: list[str]
+
+
 class UserRecord(_Record):
     """A user as the platform describes the creator of a resource."""
 

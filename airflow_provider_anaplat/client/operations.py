@@ -11,6 +11,7 @@ from airflow_provider_anaplat.client.models import (
     CreationTask,
     Dataset,
     DatasetData,
+    ExistingUsers,
     Page,
     SubscriptionPlan,
 )
@@ -33,6 +34,8 @@ class Operation(Generic[T]):
     :param repeatable: whether sending it twice does no more than sending it once
     :param answer: type of the envelope's ``response``, as pydantic understands it
     :param method: HTTP method; the contract knows POST alone
+    :param extension: whether the contract says nothing of it, and public material alone does; such an operation
+        is called where the user asks for it, never otherwise
     """
 
     name: str
@@ -41,6 +44,7 @@ class Operation(Generic[T]):
     repeatable: bool
     answer: type[T]
     method: str = "POST"
+    extension: bool = False
 
 
 GET_COLUMNS = Operation("get_columns", "/public-api/data-source/{ds_id}/columns", "header", True, list[Column])
@@ -68,6 +72,7 @@ CREATE_USERS = Operation("create_users", "/public-api/users/add", "body", False,
 GET_SUBSCRIPTIONS = Operation(
     "get_subscriptions", "/public-api/schedule/fetch-by-ids", "body", True, list[SubscriptionPlan]
 )
+GET_USERS = Operation("get_users", "/public-api/users/get", "body", True, ExistingUsers, extension=True)
 
 OPERATIONS = (
     GET_COLUMNS,
@@ -80,3 +85,4 @@ OPERATIONS = (
     CREATE_USERS,
     GET_SUBSCRIPTIONS,
 )
+EXTENSIONS = (GET_USERS,)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from json import dumps
@@ -59,6 +59,8 @@ class Transport:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._closed = threading.Event()
+        # How much the platform's clock is ahead of ours at the least; below 0 where it is behind.
+        self.least_clock_difference = timedelta(0)
         self._session = requests.Session()
         # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
         self._session.auth = _no_auth
@@ -81,6 +83,7 @@ class Transport:
         *,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
+        secrets: Iterable[str] = (),
     ) -> T:
         """Send a request and return what ``read`` makes of the answer.
 
@@ -90,6 +93,7 @@ class Transport:
             that was cut off is asked for again
         :param json: the body, without the token
         :param params: query parameters
+        :param secrets: what no message may show, beside the tokens and the request's passwords
         :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
         :raises AnaplatError: everything else
         """
@@ -105,12 +109,19 @@ class Transport:
             reraise=True,
         )
         try:
-            result: T = retrying(self._exchange, operation, path, read, json, params)
+            result: T = retrying(self._exchange, operation, path, read, json, params, tuple(secrets))
         except errors.AnaplatError as error:
             if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
                 raise
             raise _outcome_unknown(operation, error) from None
         return result
+
+    def _note_clock(self, date: str | None) -> None:
+        try:
+            # The platform wrote the header at this moment of ours or before.
+            self.least_clock_difference = parsedate_to_datetime(date or "").astimezone(UTC) - datetime.now(UTC)
+        except (ValueError, OverflowError):
+            return
 
     def _pause(self, seconds: float) -> None:
         self._closed.wait(seconds)
@@ -127,11 +138,12 @@ class Transport:
         read: Callable[[Answer], T],
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
+        secrets: tuple[str, ...],
     ) -> T:
         settings = self._settings
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         body = dict(json or {})
-        secrets = (*self._secrets, *secrets_in(body), *secrets_in(params))
+        secrets = (*self._secrets, *secrets, *secrets_in(body), *secrets_in(params))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = settings.user_token or settings.token
         else:
@@ -154,6 +166,7 @@ class Transport:
             # In one piece where its length is known: requests' own pieces of 10 KiB cost a copy of the body, and
             # make the threads of an export wait for each other at every one of them.
             body_bytes = b"".join(response.iter_content(chunk_size=None))
+            self._note_clock(response.headers.get("Date"))
         except requests.RequestException as error:
             # Not "from error": what lower layers say may hold an address with a password, or query parameters.
             raise connection_error(operation.name, settings.base_url, error, secrets) from None

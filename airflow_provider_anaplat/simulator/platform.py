@@ -89,6 +89,8 @@ class Platform:
 
     :param tables: the tables of every data account, by name; a creation finds its rows here
     :param creation_statuses: what successive dataset lists show of a new dataset; the last one stays
+
+    ``clock_ahead`` sets its clock ahead of this machine's, or behind.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class Platform:
         self.authorized_datasets: dict[str, list[dict[str, Any]]] = {}
         self.authorized_pages: dict[str, list[dict[str, Any]]] = {}
         self.rows_per_answer = MAX_ROWS_PER_CALL  # a smaller one makes pages shorter than asked for
+        self.clock_ahead = timedelta(0)
         self._numbers = itertools.count(1)
 
     def add_dataset(
@@ -115,7 +118,10 @@ class Platform:
         parent_dir_id: str = "root",
     ) -> StoredDataset:
         """Add a dataset as if it had been created on the platform itself."""
-        dataset = StoredDataset(f"ds{next(self._numbers)}", name, table, statuses, parent_dir_id)
+        now = (datetime.now(UTC) + self.clock_ahead).replace(microsecond=0)
+        dataset = StoredDataset(
+            f"ds{next(self._numbers)}", name, table, statuses, parent_dir_id, ctime=now, utime=now
+        )
         self.datasets[dataset.ds_id] = dataset
         return dataset
 
@@ -201,6 +207,9 @@ class Platform:
         self.users.update({user["loginId"]: user for user in users})
         return success(f"{len(users)} users created")
 
+    def _get_users(self, _ids: Any, body: Mapping[str, Any], _query: Any) -> Reply:
+        return success({"userExist": [login_id for login_id in body["users"] if login_id in self.users]})
+
     def _list_pages(self, _ids: Any, _body: Any, _query: Any) -> Reply:
         return success(self.pages)
 
@@ -217,7 +226,8 @@ class Platform:
 
 
 _HANDLERS: dict[str, Callable[[Platform, Any, Any, Any], Reply]] = {
-    operation.name: getattr(Platform, f"_{operation.name}") for operation in operations.OPERATIONS
+    operation.name: getattr(Platform, f"_{operation.name}")
+    for operation in operations.OPERATIONS + operations.EXTENSIONS
 }
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from email.utils import formatdate
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
 from airflow_provider_anaplat.simulator.connections import reset_connection
 
-_LONGEST_HOLD = 120.0  # seconds; a test that forgets to release an answer ends nevertheless
+LONGEST_HOLD = 120.0  # seconds; a test that forgets to release an answer ends nevertheless
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Reply:
     :param held_by: the answer waits until this event is set
     :param reset: the connection is reset instead of answered
     :param sent: share of the body that is sent before the connection breaks; 1 for all
+    :param clock_ahead: seconds by which the ``Date`` header is ahead of this machine's clock
     """
 
     status: int = 200
@@ -36,16 +39,18 @@ class Reply:
     held_by: threading.Event | None = None
     reset: bool = False
     sent: float = 1
+    clock_ahead: float = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer (ASGI)."""
         await asyncio.sleep(self.delay)
         if self.held_by is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self.held_by.wait, _LONGEST_HOLD)
+            await asyncio.get_running_loop().run_in_executor(None, self.held_by.wait, LONGEST_HOLD)
         if self.reset:
             reset_connection(scope)
             return
-        headers = {**self.headers, "content-length": str(len(self.body))}
+        date = formatdate(time.time() + self.clock_ahead, usegmt=True)
+        headers = {"date": date, **self.headers, "content-length": str(len(self.body))}
         await send(
             {
                 "type": "http.response.start",
@@ -65,10 +70,12 @@ class Fault:
 
     :param spoil: makes the spoilt answer of the true one
     :param needs_answer: the fault is in how a true answer arrives, so the request is always carried out
+    :param acts_after: the request is carried out when this event is set
     """
 
     spoil: Callable[[Reply], Reply]
     needs_answer: bool = False
+    acts_after: threading.Event | None = None
 
 
 def success(response: Any) -> Reply:
@@ -125,6 +132,11 @@ def slow(seconds: float) -> Fault:
     return Fault(lambda reply: replace(reply, delay=seconds), needs_answer=True)
 
 
+def act_later(until: threading.Event) -> Fault:
+    """Carry the request out, and answer, when the event is set; what else comes in is served meanwhile."""
+    return Fault(lambda reply: reply, needs_answer=True, acts_after=until)
+
+
 def hold(until: threading.Event) -> Fault:
-    """Answer when the event is set."""
+    """Carry the request out at once, and answer when the event is set."""
     return Fault(lambda reply: replace(reply, held_by=until), needs_answer=True)

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -17,10 +17,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from airflow_provider_anaplat.client.operations import OPERATIONS, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS, TOKEN_HEADER, Operation
 from airflow_provider_anaplat.simulator.connections import RememberingProtocol
 from airflow_provider_anaplat.simulator.platform import Platform, Refused
-from airflow_provider_anaplat.simulator.replies import Fault, Reply, failure
+from airflow_provider_anaplat.simulator.replies import LONGEST_HOLD, Fault, Reply, failure
 from airflow_provider_anaplat.simulator.tables import Table
 
 DEFAULT_TOKEN = "simulator-token"
@@ -110,14 +110,16 @@ class Simulator:
         return Starlette(
             routes=[
                 Route(operation.path, self._endpoint(operation), methods=[operation.method])
-                for operation in OPERATIONS
+                for operation in OPERATIONS + EXTENSIONS
             ]
         )
 
     def __enter__(self) -> Simulator:
         listener = socket.create_server(("127.0.0.1", self._port))
         self._port = listener.getsockname()[1]
-        config = uvicorn.Config(self.app(), http=RememberingProtocol, log_level="critical", lifespan="off")
+        config = uvicorn.Config(
+            self.app(), http=RememberingProtocol, log_level="critical", lifespan="off", date_header=False
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listener]}, name="anaplat-simulator", daemon=True
@@ -144,7 +146,8 @@ class Simulator:
                 body = await request.body()
             except ClientDisconnect:
                 return Reply(400)
-            return await run_in_threadpool(self._reply, operation, request, body)
+            reply = await run_in_threadpool(self._reply, operation, request, body)
+            return replace(reply, clock_ahead=self.platform.clock_ahead.total_seconds())
 
         return endpoint
 
@@ -158,6 +161,9 @@ class Simulator:
             planned = self._next_fault(operation.name, body)
             if planned and not (planned.after_act or planned.fault.needs_answer):
                 return planned.fault.spoil(Reply())
+        if planned and planned.fault.acts_after:
+            planned.fault.acts_after.wait(LONGEST_HOLD)
+        with self._lock:
             reply = self._answer(operation, request, body)
         return planned.fault.spoil(reply) if planned else reply
 
