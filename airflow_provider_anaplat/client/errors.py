@@ -83,6 +83,10 @@ class AnaplatOutcomeUnknownError(AnaplatError):
     """A write was sent and its answer was lost: it may have been carried out or not."""
 
 
+class NeedsAPersonError(AnaplatError):
+    """The same would happen again: a person must look, or correct something, before a repetition makes sense."""
+
+
 class AnaplatRefusedError(AnaplatError):
     """The platform answered that it did not carry out the request."""
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
-from airflow_provider_anaplat.client.errors import AnaplatOutcomeUnknownError
+from airflow_provider_anaplat.client.errors import (
+    PASSING_ERRORS,
+    AnaplatOutcomeUnknownError,
+    AnaplatRefusedError,
+    AnaplatRequestError,
+    NeedsAPersonError,
+)
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
 if TYPE_CHECKING:
@@ -16,14 +22,19 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def no_retry_of_unknown_outcomes() -> Iterator[None]:
-    """Keep Airflow from running a task again whose write may have been carried out.
+def no_useless_retry() -> Iterator[None]:
+    """Keep Airflow from running a task again where only a person can mend what is wrong.
 
-    :raises AirflowFailException: in place of :class:`AnaplatOutcomeUnknownError`
+    :raises AirflowFailException: in place of an error that a repetition would meet again, or that says that a
+        write may have been carried out
     """
     try:
         yield
-    except AnaplatOutcomeUnknownError as error:
+    except (AnaplatOutcomeUnknownError, AnaplatRequestError, NeedsAPersonError) as error:
+        raise AirflowFailException(str(error)) from error
+    except AnaplatRefusedError as error:
+        if isinstance(error, PASSING_ERRORS):
+            raise
         raise AirflowFailException(str(error)) from error
 
 

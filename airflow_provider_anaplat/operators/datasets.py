@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.client.states import State, StateTable
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_retry_of_unknown_outcomes
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.state import run_began, task_state
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask
+    from airflow_provider_anaplat.datasets.creation import IfExists
 
 
 class AnaplatCreateDatasetOperator(AnaplatOperator):
@@ -33,12 +36,26 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
     :param primary_key_columns: names of the columns that tell rows apart (templated)
     :param incremental_update: ``enabled``, ``query`` (templated)
     :param extra_fields: further fields of the body, under the platform's own names (templated)
+    :param if_exists: where a dataset of this name stands in this directory already: ``reuse`` it, ``fail``, or
+        ``create`` one more. Without ``parent_dir_id``, that is a dataset that the platform lists without a
+        directory, or in ``root`` (templated)
+    :param reconcile_timeout: seconds for which the dataset list is watched for a dataset whose creation was not
+        answered
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
-    Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them.
+    Whatever ``if_exists`` says, one DAG run creates at most one dataset. The request is never repeated blindly:
+    where its answer is lost, and where an earlier attempt may have sent it, the operator looks for the dataset in
+    the dataset list, and adopts it. On Airflow 3.3 and newer, it remembers in the task state store which datasets
+    of the name were there before, and what was created. On older releases, it takes for its own the dataset of
+    the name that is younger than the DAG run, by the platform's clock; someone else's that was created meanwhile
+    cannot be told apart. Without ``parent_dir_id``, it looks in all directories for its own.
 
-    Raises :class:`AirflowFailException` where the answer was lost, since a retry could create the dataset
-    twice, and :class:`AnaplatError` where the platform refused.
+    Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them; of a dataset that was
+    found, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None.
+
+    Raises :class:`AirflowFailException`, which Airflow does not retry, where the platform refuses the name or the
+    account, where ``if_exists`` is ``fail`` and the name is taken, where several datasets fit, and where the
+    answer was lost and the dataset does not appear; :class:`AnaplatError` where a retry may help.
     """
 
     template_fields: Sequence[str] = (
@@ -52,6 +69,7 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         "primary_key_columns",
         "incremental_update",
         "extra_fields",
+        "if_exists",
         "anaplat_conn_id",
     )
 
@@ -68,6 +86,8 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         primary_key_columns: Sequence[str] | None = None,
         incremental_update: Mapping[str, Any] | None = None,
         extra_fields: Mapping[str, Any] | None = None,
+        if_exists: IfExists = "reuse",
+        reconcile_timeout: float = 60,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -81,15 +101,28 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         self.primary_key_columns = primary_key_columns
         self.incremental_update = incremental_update
         self.extra_fields = extra_fields
+        self.if_exists = if_exists
+        self.reconcile_timeout = reconcile_timeout
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Ask the platform to create the dataset."""
-        request = self._request()
-        with no_retry_of_unknown_outcomes():
-            task = self.client().create_dataset(request)
-        self._fail_if_failed(task)
-        self.log.info("Dataset %s (%r) is being created: %s, %s", task.ds_id, self.name, task.status, task.result)
+        """Have the dataset created, or find it."""
+        task = self._find_or_create(context)
         return task.model_dump(mode="json", by_alias=True, include={"task_id", "ds_id", "status", "result"})
+
+    def _find_or_create(self, context: Context) -> CreationTask:
+        """Return the creation of this DAG run, or of the dataset that it shall reuse."""
+        from airflow_provider_anaplat.datasets.creation import Creation, IfExists, Wish
+
+        if self.if_exists not in get_args(IfExists):
+            raise AirflowFailException(
+                f"if_exists is {self.if_exists!r}; it must be one of {', '.join(get_args(IfExists))}."
+            )
+        wish = Wish(self._request(), self.if_exists, run_began(context), self.reconcile_timeout)
+        with no_useless_retry(), closing(self.client()) as client:
+            task = Creation(client, task_state(context), wish).find_or_create()
+        self._fail_if_failed(task)
+        self.log.info("Dataset %s (%r): %s, %s", task.ds_id, self.name, task.status, task.result)
+        return task
 
     def _request(self) -> CreateDatasetRequest:
         from pydantic import ValidationError

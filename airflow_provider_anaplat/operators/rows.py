@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.operators.base import AnaplatOperator
+from airflow_provider_anaplat.operators.paths import path_of
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -167,7 +168,7 @@ class AnaplatExportRowsOperator(AnaplatOperator):
     def _target(self, file_format: FileFormat, suffix: str) -> Target:
         from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 
-        path, sink = _path(self.output_path), self._sink(file_format)
+        path, sink = path_of(self.output_path), self._sink(file_format)
         if self.rows_per_file is None:
             return FileTarget(path, sink, suffix)
         return PartsTarget(path, sink, suffix, self.rows_per_file)
@@ -178,17 +179,3 @@ class AnaplatExportRowsOperator(AnaplatOperator):
         if file_format == "csv":
             return CsvSink(self.delimiter, self.header, self.encoding)
         return NdjsonSink() if file_format == "ndjson" else ParquetSink(max(self.page_size, 1))
-
-
-def _path(path: Any) -> Any:
-    """Return a local path, or a path in an object store with the credentials of its Airflow connection."""
-    if isinstance(path, str) and path.startswith("file://"):
-        local = path.removeprefix("file://").removeprefix("localhost")
-        if not local.startswith("/"):
-            raise AirflowFailException(f"{path} names a file of another host; a local one begins with file:///.")
-        return Path(local)
-    if isinstance(path, str) and "://" in path:
-        from airflow.providers.common.compat.sdk import ObjectStoragePath
-
-        return ObjectStoragePath(path)
-    return Path(path) if isinstance(path, str) else path

@@ -3,122 +3,186 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_anaplat.client.errors import AnaplatError
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_retry_of_unknown_outcomes
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.paths import path_of
+from airflow_provider_anaplat.operators.queries import query
+from airflow_provider_anaplat.operators.state import folder_state, task_state
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_anaplat.client import AnaplatClient
-    from airflow_provider_anaplat.client.models import NewUser
+    from airflow_provider_anaplat.client.client import PasswordEncoding
+    from airflow_provider_anaplat.state import StateStore
+    from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules
+    from airflow_provider_anaplat.users.sources import UserSource
 
 
 class AnaplatCreateUsersOperator(AnaplatOperator):
-    """Create users in bulk (contract: operation 8).
+    """Create users in bulk, nobody twice (contract: operation 8).
 
-    All users are checked before the first is sent. They go to the platform in batches, and each batch's
-    answered count is compared with the number sent.
+    Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list that another task returns lies in
+    Airflow's database as an XCom, with its passwords; the other two exist so that passwords never pass there. All
+    users are checked before the first is sent.
+
+    Which users a batch holds is written down before it is sent, and again when the platform confirms it, by
+    loginId and never with a password: in Airflow's task state store (3.3 and newer), or below ``progress_path``.
+    A retry, and a cleared task of the same DAG run, goes on where it stopped. Before Airflow 3.3 and without
+    ``progress_path``, nothing is known of earlier attempts: a failure after the first batch is then not retried
+    unless ``existing_users="skip"``; and after the death of a worker, a retry sends the users from the first on,
+    which the platform refuses as it knows them.
+
+    A batch whose answer was lost is in doubt. With ``existing_users="skip"``, the platform is asked which of its
+    users exist; otherwise the task fails with their loginIds until ``in_doubt`` says what became of them.
 
     :param users: the users, as a list of dictionaries under the contract's field names (``loginId``, ``name``,
         ``password``, ``role``, ``email``, ``mobile``, ``enabled``, ``userGroupIds``,
         ``userDefinedProperties``) or theirs in snake_case; give a list or an XComArg, never JSON text, since
         Airflow hides passwords in a list alone (templated)
+    :param users_path: local path, or the URL of an object, of a CSV (UTF-8, with a header), NDJSON or Parquet
+        file, by its suffix. Columns are the contract's fields, in any case and with or without ``_``;
+        ``userGroupIds`` is a list, or separated by ``;``; ``userDefinedProperties.<name>`` is one property. An
+        empty cell is not sent (templated)
+    :param users_sql: a query whose columns are those of ``users_path``; it is run twice, to check and to send
+        (templated)
+    :param sql_conn_id: id of the Airflow connection for ``users_sql``; any whose hook is a ``DbApiHook``
+        (templated)
     :param user_property_type: sent as ``userPropertyType``; the contract leaves its values open (templated)
     :param batch_size: users a request creates at most
+    :param existing_users: ``skip`` asks the platform which users exist, and leaves those out; this rests on the
+        operation ``users/get``, which the contract does not describe. ``error`` leaves it to the platform to
+        refuse them (templated)
+    :param isolate_rejected: halve a refused batch until the offenders are known, and create the others. Only where
+        the platform applies a batch whole or not at all, which the contract does not say
+    :param on_rejected: with ``isolate_rejected``, ``fail`` in the end, or ``report`` the offenders and succeed
+    :param in_doubt: declares the users in doubt ``created`` or ``not_created``; ``fail`` names them. Set it for
+        one run, or from ``params``: left in place, it also speaks for answers that are lost later (templated)
+    :param progress_path: local path, or the URL of a folder in an object store, where the progress is kept in
+        small files by DAG run and task, in place of Airflow's task state store; they stay there (templated)
+    :param password_encoding: ``plain``, or ``base64``, which some deployments want
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
-    Returns ``created``, the number of users, and ``batches``, the number of requests.
+    Returns the numbers ``created`` (in all attempts of this DAG run), ``skipped``, ``rejected`` and ``batches``,
+    and ``loginIds``, an object with the first 200 loginIds of each of the first three.
 
-    Raises :class:`AirflowFailException` listing every problem of every user, by index and without any
-    password, where nothing was sent; the same, which Airflow does not retry, where a batch's answer was lost
-    or reports another number of users than were sent; and :class:`AnaplatError` where the platform refuses.
-    The log says what was created until then.
+    Raises :class:`AirflowFailException`, which Airflow does not retry, where users are not fit to be sent (the
+    first 200 problems, by index, line or row, without any password; nothing was sent), are rejected or in doubt,
+    and where the platform reports another number than were sent; and :class:`AnaplatError` where a retry may help.
     """
 
-    template_fields: Sequence[str] = ("users", "user_property_type", "anaplat_conn_id")
+    template_fields: Sequence[str] = (
+        "users",
+        "users_path",
+        "users_sql",
+        "sql_conn_id",
+        "user_property_type",
+        "existing_users",
+        "in_doubt",
+        "progress_path",
+        "anaplat_conn_id",
+    )
+    template_fields_renderers = {"users_sql": "sql"}  # noqa: RUF012 - as BaseOperator declares it
 
     def __init__(
         self,
         *,
-        users: Sequence[Mapping[str, Any]],
+        users: Sequence[Mapping[str, Any]] | None = None,
+        users_path: str | None = None,
+        users_sql: str | None = None,
+        sql_conn_id: str | None = None,
         user_property_type: int | None = None,
         batch_size: int = 200,
+        existing_users: ExistingUsers = "error",
+        isolate_rejected: bool = False,
+        on_rejected: OnRejected = "fail",
+        in_doubt: InDoubt = "fail",
+        progress_path: str | None = None,
+        password_encoding: PasswordEncoding = "plain",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.users = users
+        self.users_path = users_path
+        self.users_sql = users_sql
+        self.sql_conn_id = sql_conn_id
         self.user_property_type = user_property_type
         self.batch_size = batch_size
+        self.existing_users = existing_users
+        self.isolate_rejected = isolate_rejected
+        self.on_rejected = on_rejected
+        self.in_doubt = in_doubt
+        self.progress_path = progress_path
+        self.password_encoding = password_encoding
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Check all users, then create them."""
+        """Check all users, then create those that are not created yet."""
+        from airflow_provider_anaplat.users.ledger import Ledger
+        from airflow_provider_anaplat.users.provision import Provisioning
+
+        rules = self._rules()
+        with no_useless_retry(), closing(self.client()) as client:
+            source = self._source()
+            store = self._store(context)
+            return Provisioning(client, Ledger(store), rules).run(source)
+
+    def _rules(self) -> Rules:
+        from airflow_provider_anaplat.client.client import PasswordEncoding
+        from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules
+
         if self.batch_size < 1:
             raise AirflowFailException(f"batch_size is {self.batch_size}; it must be at least 1.")
-        users = _checked(self.users)
-        batches = [users[start : start + self.batch_size] for start in range(0, len(users), self.batch_size)]
-        client = self.client()
-        created = 0
-        for number, batch in enumerate(batches, 1):
-            try:
-                created += self._create(client, batch)
-            except (AnaplatError, AirflowFailException):
-                self.log.error(
-                    "Batch %d of %d failed (loginId %s to %s); the %d users of the batches before it are created",
-                    number, len(batches), batch[0].login_id, batch[-1].login_id, created,
-                )  # fmt: skip
-                raise
-            self.log.info("Created %d of %d users", created, len(users))
-        return {"created": created, "batches": len(batches)}
+        words = {
+            "existing_users": ExistingUsers,
+            "on_rejected": OnRejected,
+            "in_doubt": InDoubt,
+            "password_encoding": PasswordEncoding,
+        }
+        for name, allowed in words.items():
+            if (word := getattr(self, name)) not in get_args(allowed):
+                raise AirflowFailException(
+                    f"{name} is {word!r}; it must be one of {', '.join(get_args(allowed))}."
+                )
+        return Rules(
+            batch_size=self.batch_size,
+            user_property_type=None if self.user_property_type is None else int(self.user_property_type),
+            existing_users=self.existing_users,
+            isolate_rejected=self.isolate_rejected,
+            on_rejected=self.on_rejected,
+            in_doubt=self.in_doubt,
+            password_encoding=self.password_encoding,
+        )
 
-    def _create(self, client: AnaplatClient, batch: Sequence[NewUser]) -> int:
-        property_type = None if self.user_property_type is None else int(self.user_property_type)
-        with no_retry_of_unknown_outcomes():
-            answer = client.create_users(batch, user_property_type=property_type)
-        if answer.count != len(batch):
-            reported = "no number" if answer.count is None else f"{answer.count} as created"
+    def _source(self) -> UserSource:
+        from airflow_provider_anaplat.users.sources import ListSource, QuerySource, file_source
+
+        given = [name for name in ("users", "users_path", "users_sql") if getattr(self, name) is not None]
+        if len(given) != 1:
             raise AirflowFailException(
-                f"{len(batch)} users were sent, and the platform reports {reported} ({answer.message!r}). "
-                f"Look on the platform which of them exist (loginId {batch[0].login_id} to "
-                f"{batch[-1].login_id}) before you run the task again."
+                f"Give exactly one of users, users_path and users_sql; given: {', '.join(given) or 'none'}."
             )
-        return answer.count
+        if self.users_path is not None:
+            return file_source(path_of(self.users_path))
+        if self.users_sql is not None:
+            if not self.sql_conn_id:
+                raise AirflowFailException("users_sql needs sql_conn_id, the id of the database's connection.")
+            return QuerySource(partial(query, self.sql_conn_id, self.users_sql))
+        if isinstance(self.users, str) or not isinstance(self.users, Sequence):
+            raise AirflowFailException(
+                f"users is a {type(self.users).__name__} where a list of dictionaries is due. A template renders "
+                "to text unless the DAG has render_template_as_native_obj=True; give the list or task.output."
+            )
+        return ListSource(self.users)
 
-
-def _checked(users: Any) -> list[NewUser]:
-    """Return the users as records.
-
-    :raises AirflowFailException: with every problem of every user
-    """
-    from pydantic import ValidationError
-
-    from airflow_provider_anaplat.client.models import NewUser
-
-    if isinstance(users, str) or not isinstance(users, Sequence):
-        raise AirflowFailException(
-            f"users is a {type(users).__name__} where a list of dictionaries is due. A template renders to text "
-            "unless the DAG has render_template_as_native_obj=True; give the list itself, or task.output."
-        )
-    records: list[NewUser] = []
-    problems: list[str] = []
-    first_index: dict[str, int] = {}
-    for index, user in enumerate(users):
-        try:
-            record = NewUser.model_validate(user)
-        except ValidationError as error:
-            problems += [
-                f"users[{index}].{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
-                for problem in error.errors(include_input=False, include_url=False)
-            ]
-            continue
-        if first_index.setdefault(record.login_id, index) != index:
-            problems.append(f"users[{index}].loginId: the same as that of users[{first_index[record.login_id]}]")
-        records.append(record)
-    if problems:
-        raise AirflowFailException(
-            f"{len(problems)} problems in {len(users)} users; none was sent.\n" + "\n".join(problems)
-        )
-    return records
+    def _store(self, context: Context) -> StateStore | None:
+        store = folder_state(context, self.progress_path) if self.progress_path else task_state(context)
+        if store is None:
+            self.log.warning(
+                "Progress is not kept, since Airflow has no task state store before 3.3 and progress_path is not "
+                "set: a retry after the death of this worker would send the users from the first on"
+            )
+        return store

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_anaplat.client.errors import AnaplatRefusedError
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -23,7 +26,10 @@ def people(count: int) -> list[dict[str, Any]]:
 
 def test_users_are_created_in_batches(connect: Connect, platform: Simulator) -> None:
     connect(platform)
-    assert create(people(450), user_property_type="1") == {"created": 450, "batches": 3}
+    result = create(people(450), user_property_type="1")
+    login_ids = result.pop("loginIds")
+    assert result == {"created": 450, "skipped": 0, "rejected": 0, "batches": 3}
+    assert login_ids == {"created": [f"user{i}" for i in range(200)], "skipped": [], "rejected": []}
     sent = [len(request.body["users"]) for request in platform.requests("create_users")]
     assert sent == [200, 200, 50]
     assert platform.requests("create_users")[0].body["userPropertyType"] == 1
@@ -55,7 +61,7 @@ def test_snake_case_is_understood(connect: Connect, platform: Simulator) -> None
 
 def test_no_users_are_no_request(connect: Connect, platform: Simulator) -> None:
     connect(platform)
-    assert create([]) == {"created": 0, "batches": 0}
+    assert (create([])["created"], create([])["batches"]) == (0, 0)
     assert platform.ledger == []
 
 
@@ -75,7 +81,7 @@ def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, platform:
         create(users)
     message = str(raised.value)
     for problem in (
-        "7 problems in 8 users; none was sent",
+        "7 problems in 8 users of the list; none was sent",
         "users[1].loginId",
         "users[2].loginId: Field required",
         "users[3].loginId: the same as that of users[0]",
@@ -96,7 +102,7 @@ def test_an_impossible_batch_size_is_an_error(connect: Connect, platform: Simula
         create(people(2), batch_size=batch_size)
 
 
-@pytest.mark.parametrize("users", ['[{"loginId": "a"}]', {"loginId": "a"}, 7, None])
+@pytest.mark.parametrize("users", ['[{"loginId": "a"}]', {"loginId": "a"}, 7])
 def test_what_is_no_list_is_an_error(connect: Connect, platform: Simulator, users: Any) -> None:
     connect(platform)
     with pytest.raises(AirflowFailException, match="where a list of dictionaries is due"):
@@ -113,25 +119,79 @@ def test_another_number_than_was_sent_is_an_error(
         create(people(2))
 
 
-def test_a_refused_batch_stops_and_says_what_is_created(
-    connect: Connect,
-    platform: Simulator,
-    caplog: pytest.LogCaptureFixture,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_refused_batch_stops_and_says_what_is_created(connect: Connect, platform: Simulator) -> None:
     connect(platform)
     platform.platform.users["user3"] = {}
-    with pytest.raises(AnaplatRefusedError, match="user3 already exists"):
+    with pytest.raises(AirflowFailException) as raised:
         create(people(6), batch_size=2)
     assert sorted(platform.platform.users) == ["user0", "user1", "user3"]
-    logged = caplog.text + capsys.readouterr().out  # Airflow 2 logs through logging, Airflow 3 to the console
-    assert "Batch 2 of 3 failed (loginId user2 to user3); the 2 users of the batches before it" in logged
-    assert "pass-" not in logged
+    message = str(raised.value)
+    for part in (
+        "rejected a batch of 2 users (user2, user3)",
+        "user3 already exists",
+        "The 2 users of the batches",
+    ):
+        assert part in message
+    assert "pass-" not in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({}, "given: none"),
+        ({"users": [], "users_path": "u.csv"}, "given: users, users_path"),
+        ({"users_sql": "select 1"}, "needs sql_conn_id"),
+        ({"users": [], "existing_users": "ignore"}, "existing_users is 'ignore'; it must be one of error, skip"),
+        ({"users": [], "in_doubt": "maybe"}, "in_doubt"),
+        ({"users": [], "on_rejected": "skip"}, "on_rejected"),
+        ({"users": [], "password_encoding": "rot13"}, "password_encoding"),
+        ({"users_path": "/data/users.xlsx"}, "must end in .csv, .ndjson, .jsonl, .parquet"),
+    ],
+)
+def test_what_cannot_work_is_named(
+    connect: Connect, platform: Simulator, arguments: dict[str, Any], problem: str
+) -> None:
+    connect(platform)
+    with pytest.raises(AirflowFailException, match=problem):
+        AnaplatCreateUsersOperator(task_id="users", **arguments).execute({})
+    assert platform.ledger == []
+
+
+def test_passwords_in_base64(connect: Connect, platform: Simulator) -> None:
+    connect(platform)
+    create([{"loginId": "ada", "password": "geheim"}], password_encoding="base64")
+    assert platform.platform.users["ada"]["password"] == "Z2VoZWlt"
+
+
+@pytest.mark.parametrize("echo", ["geheim", "Z2VoZWlt"])
+def test_a_password_that_the_platform_repeats_is_not_shown(
+    connect: Connect, platform: Simulator, echo: str
+) -> None:
+    connect(platform)
+    platform.inject("create_users", replies.refusal(f"the password {echo} is too short", code=1012))
+    with pytest.raises(AirflowFailException, match=r"the password \*\*\* is too short") as raised:
+        create([{"loginId": "ada", "password": "geheim"}], password_encoding="base64")
+    assert echo not in str(raised.value)
+
+
+def test_users_of_a_database(connect: Connect, platform: Simulator, monkeypatch: Any, tmp_path: Path) -> None:
+    connect(platform)
+    monkeypatch.setenv("AIRFLOW_CONN_HR", json.dumps({"conn_type": "sqlite", "host": str(tmp_path / "hr.db")}))
+    with closing(sqlite3.connect(tmp_path / "hr.db")) as database:
+        database.execute("create table people (login_id integer, name text, enabled integer, groups text)")
+        rows = [(i, f"100 % {i}", 1, "g1;g2" if i else None) for i in range(2_500)]
+        database.executemany("insert into people values (?, ?, ?, ?)", rows)
+        database.commit()
+    sql = "select login_id, name, enabled, groups as user_group_ids from people where name like '100 %'"
+    operator = AnaplatCreateUsersOperator(task_id="users", users_sql=sql, sql_conn_id="hr", batch_size=1_000)
+    assert operator.execute({})["created"] == 2_500
+    assert platform.platform.users["0"] == {"loginId": "0", "name": "100 % 0", "enabled": True}
+    assert platform.platform.users["7"]["userGroupIds"] == ["g1", "g2"]
 
 
 def test_a_lost_answer_is_not_followed_by_a_second_request(connect: Connect, platform: Simulator) -> None:
     connect(platform)
     platform.inject("create_users", replies.cut(), after_act=True)
-    with pytest.raises(AirflowFailException, match="not known"):
+    with pytest.raises(AirflowFailException, match="2 users are in doubt: user0, user1"):
         create(people(2))
     assert len(platform.requests("create_users")) == 1

@@ -1,0 +1,1 @@
+"""The creation of datasets; nothing of Airflow is in here."""

@@ -1,0 +1,211 @@
+"""Create a dataset so that one DAG run creates at most one, whatever happens to requests and workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+import tenacity
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import (
+    PASSING_ERRORS,
+    AnaplatError,
+    AnaplatOutcomeUnknownError,
+    NeedsAPersonError,
+)
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
+from airflow_provider_anaplat.state import StateStore
+
+log = logging.getLogger(__name__)
+
+IfExists = Literal["reuse", "fail", "create"]
+
+_KEY = "anaplat_dataset"
+# How the dataset list shows the directory of a dataset that was created without one: the contract does not say.
+_ROOT = ("", "root")
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0  # seconds between two looks
+
+
+class DatasetExistsError(NeedsAPersonError):
+    """A dataset of this name stands in this directory, or several do where one is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be created, and what to do where it is there already.
+
+    :param request: the body of the request
+    :param if_exists: where a dataset of this name stands in this directory that this DAG run did not create:
+        ``reuse`` it, ``fail``, or ``create`` one more
+    :param since: when this DAG run began; a dataset of this name that is younger is taken for its own where no
+        store remembers. None where there is no DAG run
+    :param settling_time: seconds after a request within which the dataset list shows what it created
+    """
+
+    request: CreateDatasetRequest
+    if_exists: IfExists
+    since: datetime | None
+    settling_time: float
+
+
+class Creation:
+    """One attempt to have the dataset.
+
+    The contract knows no idempotency key. So the attempt writes down that it is about to send the request, which
+    datasets of the name there were before, and what was answered; and before it sends anything, it looks for
+    what an earlier attempt has created.
+
+    :param client: the platform
+    :param store: what the attempts of this DAG run's task remember; None where nothing does
+    :param wish: what is to be created
+    """
+
+    def __init__(self, client: AnaplatClient, store: StateStore | None, wish: Wish) -> None:
+        self._client = client
+        self._store = store
+        self._wish = wish
+
+    def find_or_create(self) -> CreationTask:
+        """Return the creation of this DAG run, or of the dataset that it shall reuse.
+
+        :raises DatasetExistsError: the name is taken and ``if_exists`` is ``fail``, or it is ambiguous
+        :raises AnaplatOutcomeUnknownError: the answer was lost, and the dataset list does not show the dataset
+        :raises AnaplatError: the platform refuses, or does not answer
+        """
+        noted = self._store.get(_KEY) if self._store else None
+        if noted and "created" in noted:
+            log.info("An earlier attempt of this DAG run has created dataset %s", noted["created"]["dsId"])
+            return CreationTask.model_validate(noted["created"])
+        if noted:
+            own = self._look(noted["known"], datetime.fromisoformat(noted["sent"]))
+            if own is not None:
+                return self._adopt(own, "an earlier attempt of this DAG run has created")
+        namesakes = self._namesakes()
+        own = self._own_by_time(namesakes) if self._store is None else None
+        if own is not None:
+            return self._adopt(own, "this DAG run has created, by its time of creation,")
+        return self._reuse(namesakes) or self._create([dataset.ds_id for dataset in namesakes])
+
+    def _namesakes(self) -> list[Dataset]:
+        """Return the datasets of the wished name in the wished directory; in all of them, where none is wished."""
+        name, directory = self._wish.request.name, self._wish.request.parent_dir_id
+        return [
+            dataset
+            for dataset in self._client.list_datasets()
+            if dataset.name == name and (not directory or dataset.parent_dir_id == directory)
+        ]
+
+    def _own_by_time(self, namesakes: Sequence[Dataset]) -> Dataset | None:
+        """Find the dataset that this DAG run has created, by the platform's clock."""
+        if self._wish.since is None:
+            return None
+        # The platform gives whole seconds.
+        earliest = self._client.earliest_platform_time(self._wish.since) - timedelta(seconds=1)
+        return self._only([dataset for dataset in namesakes if dataset.ctime and dataset.ctime >= earliest])
+
+    def _reuse(self, namesakes: Sequence[Dataset]) -> CreationTask | None:
+        if self._wish.request.parent_dir_id:
+            here = namesakes
+        else:
+            here = [dataset for dataset in namesakes if (dataset.parent_dir_id or "").lower() in _ROOT]
+        if not here or self._wish.if_exists == "create":
+            return None
+        if self._wish.if_exists == "fail":
+            raise DatasetExistsError(
+                f"{self._called()} exists already: {_ids(here)}. Rename or remove it, choose another name, or set "
+                "if_exists to 'reuse' or 'create'."
+            )
+        dataset = self._only(here)
+        return None if dataset is None else self._adopt(dataset, "there is already")
+
+    def _create(self, known: list[str]) -> CreationTask:
+        sent = datetime.now(UTC)
+        self._note({"known": known, "sent": sent.isoformat()})
+        try:
+            task = self._client.create_dataset(self._wish.request)
+        except AnaplatOutcomeUnknownError as error:
+            log.warning("%s Looking whether the platform has created it.", error)
+            return self._found_after(error, known)
+        except AnaplatError:
+            if self._store:
+                self._store.delete(_KEY)  # nothing was created
+            raise
+        self._note_created(task)
+        return task
+
+    def _found_after(self, error: AnaplatOutcomeUnknownError, known: Sequence[str]) -> CreationTask:
+        """Return the creation whose answer was lost; where it does not show, a person must look."""
+        try:
+            own = self._look(known, datetime.now(UTC))
+        except PASSING_ERRORS as unanswered:
+            log.warning("%s", unanswered)
+            own = None
+        if own is None:
+            raise self._not_found(error) from error
+        return self._adopt(own, "this attempt has created")
+
+    def _look(self, known: Iterable[str], sent: datetime) -> Dataset | None:
+        """Look for a dataset that was not there before, until a request sent then must have shown its effect."""
+        known = set(known)
+        # Another worker's clock may have said when the request was sent, and be wrong.
+        end = min(sent, datetime.now(UTC)) + timedelta(seconds=self._wish.settling_time)
+
+        def look() -> Dataset | None:
+            return self._only([dataset for dataset in self._namesakes() if dataset.ds_id not in known])
+
+        looking = tenacity.Retrying(
+            retry=tenacity.retry_if_result(lambda found: found is None)
+            | tenacity.retry_if_exception_type(PASSING_ERRORS),
+            stop=lambda _: datetime.now(UTC) >= end,
+            wait=tenacity.wait_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
+            sleep=lambda seconds: time.sleep(max(0.0, min(seconds, (end - datetime.now(UTC)).total_seconds()))),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+        )
+        found: Dataset | None = looking(look)
+        return found
+
+    def _only(self, datasets: Sequence[Dataset]) -> Dataset | None:
+        if len(datasets) > 1:
+            raise DatasetExistsError(
+                f"{self._called()} exists {len(datasets)} times ({_ids(datasets)}), and nothing tells which one "
+                "is meant. Remove or rename all but one, then clear the task."
+            )
+        return datasets[0] if datasets else None
+
+    def _adopt(self, dataset: Dataset, why: str) -> CreationTask:
+        log.info("Dataset %s (%r, %s) is taken: %s it", dataset.ds_id, dataset.name, dataset.status, why)
+        task = CreationTask(ds_id=dataset.ds_id, status=dataset.status)
+        self._note_created(task)
+        return task
+
+    def _note(self, value: dict[str, Any]) -> None:
+        if self._store:
+            self._store.set(_KEY, value)
+
+    def _note_created(self, task: CreationTask) -> None:
+        """Remember the result also after success, for a task that is cleared."""
+        fields = {"task_id", "ds_id", "status", "result"}
+        self._note({"created": task.model_dump(mode="json", by_alias=True, include=fields)})
+
+    def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatOutcomeUnknownError:
+        return AnaplatOutcomeUnknownError(
+            f"{error} {self._called()} did not appear in the dataset list within "
+            f"{self._wish.settling_time:g} s, and the request was not sent again. Look on the platform whether it "
+            "still works on it. Then clear the task: it adopts the dataset if it is there by then, and sends the "
+            "request anew if it is not.",
+            operation=error.operation,
+            status=error.status,
+        )
+
+    def _called(self) -> str:
+        directory = self._wish.request.parent_dir_id
+        return f"Dataset {self._wish.request.name!r} in " + (f"directory {directory}" if directory else "the root")
+
+
+def _ids(datasets: Iterable[Dataset]) -> str:
+    return ", ".join(f"{dataset.ds_id} (created {dataset.ctime})" for dataset in datasets)

@@ -1,0 +1,59 @@
+"""Rows of a database, in a stream, over the hook of its Airflow connection."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseHook
+
+log = logging.getLogger(__name__)
+
+_ROWS_AT_A_TIME = 1_000
+
+
+@contextmanager
+def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[Any]]]:
+    """Run a query and give the names of its columns and its rows.
+
+    SQLAlchemy knows of each database how its rows are fetched a thousand at a time. Where it does not know the
+    database, the driver's own cursor may hold all rows at once.
+
+    :param sql_conn_id: id of an Airflow connection whose hook is a ``DbApiHook``
+    :param sql: the query
+    """
+    hook = BaseHook.get_hook(sql_conn_id)
+    if not hasattr(hook, "get_sqlalchemy_engine"):
+        raise AirflowFailException(f"sql_conn_id: the connection {sql_conn_id!r} is not one of an SQL database.")
+    engine = _engine(hook)
+    if engine is None:
+        with closing(hook.get_conn()) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute(sql)
+            yield [column[0] for column in cursor.description], _fetched(cursor)
+        return
+    try:
+        with engine.connect() as connection:
+            streaming = connection.execution_options(
+                stream_results=True, yield_per=_ROWS_AT_A_TIME, no_parameters=True
+            )
+            result = streaming.exec_driver_sql(sql)
+            yield list(result.keys()), result
+    finally:
+        engine.dispose()
+
+
+def _engine(hook: Any) -> Any:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return hook.get_sqlalchemy_engine()
+    except (AirflowException, ImportError, NotImplementedError, SQLAlchemyError) as error:
+        log.info("SQLAlchemy cannot stream from %s (%s); its driver's cursor is used", hook, type(error).__name__)
+        return None
+
+
+def _fetched(cursor: Any) -> Iterator[Any]:
+    while rows := cursor.fetchmany(_ROWS_AT_A_TIME):
+        yield from rows

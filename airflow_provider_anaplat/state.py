@@ -1,0 +1,56 @@
+"""What a task remembers from one attempt to the next: small JSON values by key."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from airflow_provider_anaplat.rows.files import atomic_file, named
+
+
+class StateStore(Protocol):
+    """Keeps values over the retries of one task of one DAG run; Airflow 3.3's ``task_state_store`` is one."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or the default."""
+
+    def set(self, key: str, value: Any) -> None:
+        """Keep a JSON value other than None."""
+
+    def delete(self, key: str) -> None:
+        """Forget a value; one that is not there is no error."""
+
+
+class FolderStateStore:
+    """Keeps each value in a file of its own.
+
+    :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path); it is made at need
+
+    Every method raises :class:`~airflow_provider_anaplat.rows.errors.OutputError` where the folder can't be used.
+    """
+
+    def __init__(self, folder: Any) -> None:
+        self._folder = folder
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a value, or the default."""
+        path = self._path(key)
+        with named(path):
+            try:
+                return json.loads(path.read_bytes())
+            except FileNotFoundError:
+                return default
+
+    def set(self, key: str, value: Any) -> None:
+        """Keep a value; a reader sees the old one or the new one, nothing between."""
+        with atomic_file(self._path(key)) as file:
+            file.write(json.dumps(value, ensure_ascii=False).encode())
+
+    def delete(self, key: str) -> None:
+        """Forget a value."""
+        path = self._path(key)
+        with named(path):
+            path.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Any:
+        return self._folder / f"{key}.json"

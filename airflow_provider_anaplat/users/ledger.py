@@ -1,0 +1,93 @@
+"""What was sent: written down before each request, and again after its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from airflow_provider_anaplat.state import StateStore
+
+_KEY = "anaplat_users_{:06d}"
+
+
+class Ledger:
+    """The batches of users that were sent in this DAG run, by loginId, never with a password.
+
+    Each batch is a value of its own in the store, so that what is written for it does not grow with their number.
+
+    :param store: where it is kept from one attempt to the next; None keeps nothing
+
+    :ivar created: the loginIds that earlier attempts created, in their order
+    :ivar batches: the number of batches that were created
+    """
+
+    def __init__(self, store: StateStore | None) -> None:
+        self._store = store
+        self.created: dict[str, None] = {}
+        self.batches = 0
+        self._in_doubt: dict[int, list[str]] = {}
+        self._next = 1
+        while store is not None and (entry := store.get(_KEY.format(self._next))) is not None:
+            self._read(self._next, entry)
+            self._next += 1
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a retry will know of it."""
+        return self._store is not None
+
+    @property
+    def in_doubt(self) -> list[str]:
+        """The loginIds of batches of which it is not known whether they were created."""
+        return [login_id for login_ids in self._in_doubt.values() for login_id in login_ids]
+
+    def begin(self, login_ids: Sequence[str]) -> None:
+        """Note that a batch is about to be sent."""
+        self._write("in doubt", login_ids)
+
+    def created_now(self, login_ids: Sequence[str]) -> None:
+        """Note that the batch that was begun is created."""
+        self._write("created", login_ids)
+        self.batches += 1
+        self._next += 1
+
+    def refused(self) -> None:
+        """Note that nobody of the batch that was begun is created."""
+        if self._store is not None:
+            self._store.delete(_KEY.format(self._next))
+
+    def left_in_doubt(self, login_ids: Sequence[str]) -> None:
+        """Note that it is not known what became of the batch that was begun."""
+        self._in_doubt[self._next] = list(login_ids)
+        self._next += 1
+
+    def resolve(self, created: Collection[str]) -> list[str]:
+        """Note which of the users in doubt were created, and return those; the others were not.
+
+        :param created: their loginIds, and perhaps others
+        """
+        found: list[str] = []
+        for number, login_ids in self._in_doubt.items():
+            entry = [login_id for login_id in login_ids if login_id in created]
+            if self._store is not None:
+                self._store.set(_KEY.format(number), _entry("created", entry))
+            self.batches += bool(entry)
+            found += entry
+        self._in_doubt.clear()
+        self.created.update(dict.fromkeys(found))
+        return found
+
+    def _write(self, state: str, login_ids: Sequence[str]) -> None:
+        if self._store is not None:
+            self._store.set(_KEY.format(self._next), _entry(state, login_ids))
+
+    def _read(self, number: int, entry: Any) -> None:
+        if entry["state"] == "in doubt":
+            self._in_doubt[number] = entry["loginIds"]
+        else:
+            self.created.update(dict.fromkeys(entry["loginIds"]))
+            self.batches += bool(entry["loginIds"])
+
+
+def _entry(state: str, login_ids: Sequence[str]) -> dict[str, Any]:
+    return {"state": state, "loginIds": list(login_ids)}

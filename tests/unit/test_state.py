@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_anaplat.operators.state import folder_state
+from airflow_provider_anaplat.rows.errors import OutputError
+from airflow_provider_anaplat.state import FolderStateStore
+
+
+class Task:
+    """What a context says of the task."""
+
+    dag_id, task_id, map_index = "d", "t", -1
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+
+
+def test_values_are_kept_replaced_and_forgotten(tmp_path: Path) -> None:
+    store = FolderStateStore(tmp_path / "not" / "there" / "yet")
+    assert (store.get("a"), store.get("a", 7)) == (None, 7)
+    store.set("a", {"loginIds": ["中"]})
+    store.set("a", {"loginIds": ["b"]})
+    assert FolderStateStore(tmp_path / "not" / "there" / "yet").get("a") == {"loginIds": ["b"]}
+    store.delete("a")
+    store.delete("a")
+    assert store.get("a") is None
+
+
+def test_dag_runs_do_not_see_each_others_values(tmp_path: Path) -> None:
+    first, second = (
+        folder_state({"ti": Task(run)}, f"file://{tmp_path}")
+        for run in ("manual__2026-01-01T00:00:00+00:00", "../x")
+    )
+    first.set("a", 1)
+    assert second.get("a") is None
+    second.set("a", 2)
+    assert folder_state({"ti": Task("manual__2026-01-01T00:00:00+00:00")}, tmp_path).get("a") == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = FolderStateStore(tmp_path / "file")
+    with pytest.raises((OutputError, OSError), match="file"):
+        store.set("a", 1)

@@ -1,0 +1,218 @@
+"""Users are read from files with the place of each, in a stream."""
+
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import polars as pl
+import pytest
+from upath import UPath
+
+from airflow_provider_anaplat.users.checks import CheckedUsers
+from airflow_provider_anaplat.users.errors import InvalidUsersError, SourceChangedError, SourceError
+from airflow_provider_anaplat.users.sources import ListSource, file_source
+
+ADA = {
+    "loginId": "ada",
+    "name": "Ada, L.",
+    "password": " p;w ",
+    "enabled": True,
+    "userGroupIds": ["g1", "g2"],
+    "userDefinedProperties": {"chat": "ada@x", "Mixed_Case": "7"},
+}
+BOB = {"loginId": "7", "enabled": False}
+
+CSV = (
+    "\ufeffloginId,name,password,enabled,userGroupIds,userDefinedProperties.chat,user_defined_properties.Mixed_Case\n"
+    'ada,"Ada, L."," p;w ",TRUE,g1; g2,ada@x,7\n'
+    "7,,,0,,,\n"
+)
+NDJSON = (
+    json.dumps(ADA)
+    + "\n\n"
+    + json.dumps({"LOGINID": 7, "enabled": False, "name": None, "userGroupIds": None, "mobile": ""})
+)
+
+
+def parquet() -> bytes:
+    frame = pl.DataFrame(
+        {
+            "loginid": ["ada", "7"],
+            "name": ["Ada, L.", None],
+            "password": [" p;w ", None],
+            "enabled": [True, False],
+            "user_group_ids": [["g1", "g2"], None],
+            "userDefinedProperties": [{"chat": "ada@x", "Mixed_Case": "7"}, None],
+        }
+    )
+    file = io.BytesIO()
+    frame.write_parquet(file)
+    return file.getvalue()
+
+
+FILES = {"u.csv": CSV.encode(), "u.ndjson": NDJSON.encode(), "u.jsonl": NDJSON.encode(), "u.PARQUET": parquet()}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("where", ["local", "memory"])
+def test_every_format_gives_the_same_users(name: str, where: str, tmp_path: Path) -> None:
+    path: Any = tmp_path / name if where == "local" else UPath(f"memory://bucket{tmp_path}/{name}")
+    with fsspec.open(str(path), "wb", auto_mkdir=True) as file:
+        file.write(FILES[name])
+    users = CheckedUsers(file_source(path))
+    for _ in range(2):
+        dumped = [user.model_dump(by_alias=True, exclude_none=True) for user in users]
+        assert dumped == [ADA, BOB]
+
+
+@pytest.mark.parametrize("name", ["u.csv", "u.parquet"])
+def test_unknown_columns_are_named(name: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"loginId": ["a"], "nick name": ["b"], "name.x": ["c"], "shoe": [1]})
+    frame.write_csv(tmp_path / name) if name == "u.csv" else frame.write_parquet(tmp_path / name)
+    with pytest.raises(
+        InvalidUsersError, match=r"unknown columns: 'nick name', 'name.x', 'shoe'; a user has loginId"
+    ):
+        CheckedUsers(file_source(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "loginId,name,NAME",
+        "loginId,userDefinedProperties.a,userDefinedProperties.a",
+        "loginId,userDefinedProperties,userDefinedProperties.a",
+    ],
+)
+def test_a_field_comes_from_one_column(header: str, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text(f"{header}\na,b,c\n")
+    with pytest.raises(InvalidUsersError, match=r"that another column gives: '.+'"):
+        CheckedUsers(file_source(tmp_path / "u.csv"))
+
+
+def test_every_problem_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text(
+        "loginId,name,enabled,password\n"
+        'a,"two\nlines",,hunter2\n'  # ends on line 3
+        ",no login,,hunter2\n"
+        "b,x,perhaps,hunter2\n"
+        "\n"
+        "c,too few\n"
+        "a,again,,hunter2\n"
+    )
+    with pytest.raises(InvalidUsersError) as raised:
+        CheckedUsers(file_source(tmp_path / "u.csv"))
+    assert str(raised.value).splitlines() == [
+        f"4 problems in 5 users of {tmp_path}/u.csv; none was sent.",
+        "line 4, loginId: Field required",
+        "line 5, enabled: Input should be a valid boolean",
+        "line 7: 2 fields where the header has 4",
+        "line 8, loginId: the same as that of line 3",
+    ]
+
+
+def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
+    lines = [
+        '{"loginId": "a"}',
+        '{"loginId": "hunter2',
+        "[1]",
+        '{"loginId": "b", "shoe": 1}',
+        '{"loginId": ["x"]}',
+    ]
+    (tmp_path / "u.ndjson").write_text("\n".join(lines))
+    with pytest.raises(InvalidUsersError) as raised:
+        CheckedUsers(file_source(tmp_path / "u.ndjson"))
+    message = str(raised.value)
+    for problem in (
+        "line 2: the line is not JSON",
+        "line 3: the line is no JSON object",
+        "line 4: unknown columns: 'shoe'",
+        "line 5, loginId: Input should be a valid string",
+    ):
+        assert problem in message
+    assert "hunter2" not in message
+
+
+def test_a_long_list_of_problems_is_cut_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("name\n" + "x\n" * 1_000)
+    with pytest.raises(InvalidUsersError) as raised:
+        CheckedUsers(file_source(tmp_path / "u.csv"))
+    lines = str(raised.value).splitlines()
+    assert (len(lines), lines[-1]) == (202, "and 800 more")
+    assert lines[0].startswith("1,000 problems in 1,000 users")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("u.csv", b"loginId\nada\n\xff\xfe\n", "what is not UTF-8"),
+        ("u.csv", b'loginId,name\nada,"never closed\n', "unexpected end of data"),
+        ("u.parquet", b"PAR1 hunter2", "is no list of users"),
+    ],
+)
+def test_what_is_no_list_of_users_is_named(name: str, content: bytes, why: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidUsersError, match=why) as raised:
+        CheckedUsers(file_source(tmp_path / name))
+    assert str(tmp_path / name) in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_may_come(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"Cannot read .*u\.csv: No such file"):
+        CheckedUsers(file_source(tmp_path / "u.csv"))
+
+
+def test_an_empty_file_has_no_users(tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("")
+    assert list(CheckedUsers(file_source(tmp_path / "u.csv"))) == []
+
+
+@pytest.mark.parametrize(
+    ("after", "what"),
+    [
+        ("loginId,password\na,1\nb,changed\n", "line 3 was not there"),
+        ("loginId,password\na,1\nb,2\nc,3\n", "line 4 was not there"),
+        ("loginId,password\na,1\na,1\n", "line 3 was not there"),
+        ("loginId,password\na,1\n,\n", "line 3 was not there"),
+        ("loginId,password\na,1\n", "1 of the users that were checked are not there"),
+    ],
+)
+def test_nobody_is_sent_who_was_not_checked(after: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("loginId,password\na,1\nb,2\n")
+    users = CheckedUsers(file_source(tmp_path / "u.csv"))
+    (tmp_path / "u.csv").write_text(after)
+    with pytest.raises(SourceChangedError, match=what):
+        list(users)
+
+
+def test_another_order_is_no_change(tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("loginId\na\nb\n")
+    users = CheckedUsers(file_source(tmp_path / "u.csv"))
+    (tmp_path / "u.csv").write_text("loginId\nb\na\n")
+    assert [user.login_id for user in users] == ["b", "a"]
+
+
+@pytest.mark.parametrize("name", ["u.csv", "u.ndjson"])
+def test_a_file_is_not_read_at_once(name: str, tmp_path: Path) -> None:
+    rows = ({"loginId": f"user{i}", "name": "n" * 500} for i in range(20_000))
+    with (tmp_path / name).open("w") as file:
+        if name == "u.csv":
+            file.write("loginId,name\n")
+        for row in rows:
+            file.write(json.dumps(row) + "\n" if name == "u.ndjson" else ",".join(row.values()) + "\n")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in file_source(tmp_path / name).rows()) == 20_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000  # of a file of 10 MB
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_list_keeps_its_numbers() -> None:
+    with pytest.raises(InvalidUsersError, match=r"users\[1\]\.name: Input should be a valid string"):
+        CheckedUsers(ListSource([{"loginId": "a"}, {"loginId": "b", "name": 1}]))
