@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import tenacity
@@ -44,7 +44,7 @@ class Wish:
         ``reuse`` it, ``fail``, or ``create`` one more
     :param since: when this DAG run began; a dataset of this name that is younger is taken for its own where no
         store remembers. None where there is no DAG run
-    :param settling_time: seconds after a request within which the dataset list shows what it created
+    :param settling_time: seconds for which the dataset list is watched for what an unanswered request created
     """
 
     request: CreateDatasetRequest
@@ -82,7 +82,7 @@ class Creation:
             log.info("An earlier attempt of this DAG run has created dataset %s", noted["created"]["dsId"])
             return CreationTask.model_validate(noted["created"])
         if noted:
-            own = self._look(noted["known"], datetime.fromisoformat(noted["sent"]))
+            own = self._look(noted["known"])
             if own is not None:
                 return self._adopt(own, "an earlier attempt of this DAG run has created")
         namesakes = self._namesakes()
@@ -124,8 +124,7 @@ class Creation:
         return None if dataset is None else self._adopt(dataset, "there is already")
 
     def _create(self, known: list[str]) -> CreationTask:
-        sent = datetime.now(UTC)
-        self._note({"known": known, "sent": sent.isoformat()})
+        self._note({"known": known})
         try:
             task = self._client.create_dataset(self._wish.request)
         except AnaplatOutcomeUnknownError as error:
@@ -141,7 +140,7 @@ class Creation:
     def _found_after(self, error: AnaplatOutcomeUnknownError, known: Sequence[str]) -> CreationTask:
         """Return the creation whose answer was lost; where it does not show, a person must look."""
         try:
-            own = self._look(known, datetime.now(UTC))
+            own = self._look(known)
         except PASSING_ERRORS as unanswered:
             log.warning("%s", unanswered)
             own = None
@@ -149,11 +148,13 @@ class Creation:
             raise self._not_found(error) from error
         return self._adopt(own, "this attempt has created")
 
-    def _look(self, known: Iterable[str], sent: datetime) -> Dataset | None:
-        """Look for a dataset that was not there before, until a request sent then must have shown its effect."""
+    def _look(self, known: Iterable[str]) -> Dataset | None:
+        """Look for a dataset that was not there before, until the platform must have shown it.
+
+        The time counts from now: the platform may have kept the request of a worker until that died.
+        """
         known = set(known)
-        # Another worker's clock may have said when the request was sent, and be wrong.
-        end = min(sent, datetime.now(UTC)) + timedelta(seconds=self._wish.settling_time)
+        end = time.monotonic() + self._wish.settling_time
 
         def look() -> Dataset | None:
             return self._only([dataset for dataset in self._namesakes() if dataset.ds_id not in known])
@@ -161,9 +162,9 @@ class Creation:
         looking = tenacity.Retrying(
             retry=tenacity.retry_if_result(lambda found: found is None)
             | tenacity.retry_if_exception_type(PASSING_ERRORS),
-            stop=lambda _: datetime.now(UTC) >= end,
+            stop=lambda _: time.monotonic() >= end,
             wait=tenacity.wait_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
-            sleep=lambda seconds: time.sleep(max(0.0, min(seconds, (end - datetime.now(UTC)).total_seconds()))),
+            sleep=lambda seconds: time.sleep(max(0.0, min(seconds, end - time.monotonic()))),
             retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
         )
         found: Dataset | None = looking(look)

@@ -40,7 +40,7 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         ``create`` one more. Without ``parent_dir_id``, that is a dataset that the platform lists without a
         directory, or in ``root`` (templated)
     :param reconcile_timeout: seconds for which the dataset list is watched for a dataset whose creation was not
-        answered
+        answered, by the attempt that sent it and by one that follows
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Whatever ``if_exists`` says, one DAG run creates at most one dataset. The request is never repeated blindly:

@@ -1,0 +1,271 @@
+"""Tasks of a running Airflow are killed at the worst moments, and Airflow retries them: all happens once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import airflow
+import psutil
+import pytest
+import requests
+from conftest import numbers
+
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+pytestmark = pytest.mark.skipif(
+    tuple(map(int, airflow.__version__.split(".")[:2])) < (3, 3),
+    reason="a retry remembers what the killed attempt did in the task state store, which is new in Airflow 3.3",
+)
+
+DAGS = Path(__file__).parent / "dags" / "anaplat_killed.py"
+FAULTS = (
+    "held", "late", "unsent", "answered", "cleared", "users_held", "users_doubt", "users_answered",
+)  # fmt: skip
+PASSWORD = "s3cret-of-{}"
+TOKEN = "t0ken-of-the-killed"
+LONG = 180.0  # seconds; far more than any of it takes
+
+
+class Airflow:
+    """A running Airflow, and an embedded platform for each fault."""
+
+    def __init__(self, home: Path, platforms: dict[str, Simulator], held: threading.Event) -> None:
+        self.home = home
+        self.platforms = platforms
+        self.held = held
+
+    def task(self, fault: str) -> tuple[str | None, int]:
+        """Return the task's state and the number of its current attempt."""
+        rows = self.rows("select state, try_number from task_instance where dag_id = ?", f"killed_{fault}")
+        return rows[0] if rows else (None, 0)
+
+    def ends(self, fault: str, attempt: int = 2) -> str:
+        """Wait for the end of an attempt, and return the task's state."""
+        wait_until(lambda: self.task(fault)[0] in ("success", "failed") and self.task(fault)[1] == attempt)
+        return str(self.task(fault)[0])
+
+    def xcom(self, fault: str) -> dict[str, Any]:
+        query = "select value from xcom where dag_id = ? and key = 'return_value'"
+        ((value,),) = self.rows(query, f"killed_{fault}")
+        summary: dict[str, Any] = json.loads(value)
+        return summary
+
+    def log(self, fault: str) -> str:
+        return "".join(path.read_text() for path in sorted(self.home.glob(f"logs/dag_id=killed_{fault}/**/*.log")))
+
+    def rows(self, query: str, *arguments: str) -> list[Any]:
+        with closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
+            return database.execute(query, arguments).fetchall()
+
+    def kill_task_of(self, fault: str) -> None:
+        """Kill the process that is connected to the platform of this fault."""
+        port = int(self.platforms[fault].url.rpartition(":")[2])
+        (process,) = {
+            connection.pid
+            for connection in psutil.net_connections("tcp4")
+            if connection.raddr and connection.raddr.port == port and connection.pid not in (None, os.getpid())
+        }
+        os.kill(process, signal.SIGKILL)
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + LONG
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    home = tmp_path_factory.mktemp("killed")
+    (home / "dags").mkdir()
+    users = [f"user{i},{PASSWORD.format(i)}" for i in range(6)]
+    (home / "users.csv").write_text("\n".join(["loginId,password", *users]))
+    with ExitStack() as stack:
+        platforms = {fault: stack.enter_context(Simulator({"t": numbers(1)}, token=TOKEN)) for fault in FAULTS}
+        held = prepare(platforms)
+        stack.callback(held.set)
+        with running_airflow(home, environment(home, platforms)):
+            shutil.copy(DAGS, home / "dags")  # now that tasks can run
+            yield Airflow(home, platforms, held)
+
+
+@contextmanager
+def running_airflow(home: Path, environment: dict[str, str]) -> Iterator[None]:
+    """Run the parts of Airflow that these tasks need, each in a process of its own."""
+    airflow = Path(sys.executable).with_name("airflow")
+    subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
+    parts = (["api-server"], ["scheduler", "--skip-serve-logs"], ["dag-processor"])
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for part in parts:
+            with (home / f"{part[0]}.log").open("w") as log:
+                processes.append(
+                    subprocess.Popen(
+                        [airflow, *part], env=environment, stdout=log, stderr=log, start_new_session=True
+                    )
+                )
+        wait_until(lambda: answers(environment["AIRFLOW__API__BASE_URL"]))
+        yield
+    finally:
+        for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def answers(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/api/v2/version", timeout=5).ok
+    except requests.RequestException:
+        return False
+
+
+def environment(home: Path, platforms: dict[str, Simulator]) -> dict[str, str]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    connections = {
+        f"AIRFLOW_CONN_ANAPLAT_{fault.upper()}": json.dumps(
+            {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
+        )
+        for fault, platform in platforms.items()
+    }
+    return {
+        **os.environ,
+        **connections,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "16",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
+        "ANAPLAT_TEST_USERS": str(home / "users.csv"),
+    }
+
+
+def prepare(platforms: dict[str, Simulator]) -> threading.Event:
+    """Let each platform wait at the moment at which its task is to be killed; return what ends the waiting."""
+    held = threading.Event()
+    platforms["held"].inject("create_dataset", replies.hold(held))
+    platforms["late"].inject("create_dataset", replies.act_later(held))
+    platforms["unsent"].inject("list_datasets", replies.hold(held))
+    platforms["answered"].inject("list_pages", replies.hold(held))
+    for fault in ("users_held", "users_doubt"):
+        platforms[fault].inject(
+            "create_users", replies.hold(held), when=lambda body: body["users"][0]["loginId"] == "user2"
+        )
+    platforms["users_answered"].inject("list_pages", replies.hold(held))
+    return held
+
+
+def users_sent(platform: Simulator) -> list[list[str]]:
+    return [[user["loginId"] for user in request.body["users"]] for request in platform.requests("create_users")]
+
+
+def test_killed_after_the_platform_created_the_dataset_and_before_its_answer(running: Airflow) -> None:
+    platform = running.platforms["held"]
+    wait_until(lambda: platform.platform.datasets)
+    running.kill_task_of("held")
+    assert running.ends("held") == "success"
+    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    xcom = running.xcom("held")
+    assert (xcom["dsId"], xcom["taskId"]) == ("ds1", None)
+
+
+def test_killed_after_the_answer_and_before_the_xcom(running: Airflow) -> None:
+    platform = running.platforms["answered"]
+    wait_until(lambda: platform.requests("list_pages"))
+    running.kill_task_of("answered")
+    assert running.ends("answered") == "success"
+    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    assert running.xcom("answered") == {
+        "taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"
+    }  # fmt: skip
+
+
+def test_killed_before_anything_was_sent(running: Airflow) -> None:
+    platform = running.platforms["unsent"]
+    wait_until(lambda: platform.requests("list_datasets"))
+    running.kill_task_of("unsent")
+    assert running.ends("unsent") == "success"
+    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+
+
+def test_cleared_after_success(running: Airflow) -> None:
+    platform = running.platforms["cleared"]
+    assert running.ends("cleared", attempt=1) == "success"
+    before = running.xcom("cleared")
+    airflow_command(running, "tasks", "clear", "--yes", "killed_cleared")
+    assert running.ends("cleared") == "success"
+    assert running.xcom("cleared") == before
+    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+
+
+def test_killed_amid_users_where_the_platform_can_be_asked(running: Airflow) -> None:
+    platform = running.platforms["users_held"]
+    wait_until(lambda: "user2" in platform.platform.users)
+    running.kill_task_of("users_held")
+    assert running.ends("users_held") == "success"
+    assert users_sent(platform) == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
+    xcom = running.xcom("users_held")
+    assert (xcom["created"], xcom["skipped"], xcom["batches"]) == (6, 0, 3)
+
+
+def test_killed_amid_users_where_it_cannot(running: Airflow) -> None:
+    platform = running.platforms["users_doubt"]
+    wait_until(lambda: "user2" in platform.platform.users)
+    running.kill_task_of("users_doubt")
+    assert running.ends("users_doubt") == "failed"
+    assert users_sent(platform) == [["user0", "user1"], ["user2", "user3"]]
+    assert "2 users are in doubt: user2, user3" in running.log("users_doubt")
+
+
+def test_killed_after_the_last_user_and_before_the_xcom(running: Airflow) -> None:
+    platform = running.platforms["users_answered"]
+    wait_until(lambda: platform.requests("list_pages"))
+    running.kill_task_of("users_answered")
+    assert running.ends("users_answered") == "success"
+    assert len(users_sent(platform)) == 3
+    assert running.xcom("users_answered")["created"] == 6
+
+
+def test_killed_before_the_platform_carried_the_request_out(running: Airflow) -> None:
+    platform = running.platforms["late"]
+    wait_until(lambda: platform.requests("create_dataset"))
+    running.kill_task_of("late")
+    wait_until(lambda: len(platform.requests("list_datasets")) > 1)
+    running.held.set()
+    assert running.ends("late") == "success"
+    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+
+
+def test_no_secret_is_left(running: Airflow) -> None:
+    files = [path for path in running.home.rglob("*") if path.is_file() and path.name != "users.csv"]
+    assert any(path.name == "airflow.db" for path in files)
+    assert len([path for path in files if path.suffix == ".log"]) > len(FAULTS)
+    secrets = [TOKEN.encode(), PASSWORD.format("").encode()]
+    assert [path for path in files for secret in secrets if secret in path.read_bytes()] == []
+
+
+def airflow_command(running: Airflow, *arguments: str) -> None:
+    subprocess.run(
+        [Path(sys.executable).with_name("airflow"), *arguments],
+        env=environment(running.home, running.platforms), check=True, capture_output=True,
+    )  # fmt: skip

@@ -1,0 +1,262 @@
+"""One DAG run creates at most one dataset, whatever happens to its requests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, TableQuery
+from airflow_provider_anaplat.datasets.creation import Creation, DatasetExistsError, Wish
+from airflow_provider_anaplat.simulator import Simulator, Table, replies
+from airflow_provider_anaplat.simulator.replies import Fault
+from airflow_provider_anaplat.state import FolderStateStore
+
+EMPTY = Table.of_rows([], [])
+
+
+class Run:
+    """The attempts of one task of one DAG run.
+
+    :param folder: what they remember; None before Airflow 3.3
+    """
+
+    def __init__(self, platform: Simulator, folder: Path | None) -> None:
+        self.platform = platform
+        self.folder = folder
+        self.began = datetime.now(UTC)
+        platform.platform.tables["t"] = EMPTY
+
+    def attempt(self, directory: str | None = "dir", settling_time: float = 0.2, **wish: Any) -> CreationTask:
+        client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=1)
+        store = FolderStateStore(self.folder) if self.folder else None
+        request = CreateDatasetRequest(
+            ac_id="a", name="sales", table_query=TableQuery(table="t"), parent_dir_id=directory
+        )
+        given: dict[str, Any] = {"if_exists": "reuse", "since": self.began, **wish}
+        return Creation(client, store, Wish(request, settling_time=settling_time, **given)).find_or_create()
+
+    def add(self, age: float = 3600, directory: str = "dir", name: str = "sales") -> str:
+        """Let someone else have created a dataset, this many seconds ago."""
+        dataset = self.platform.platform.add_dataset(name, EMPTY, parent_dir_id=directory)
+        dataset.ctime -= timedelta(seconds=age)
+        return dataset.ds_id
+
+    @property
+    def sent(self) -> int:
+        return len(self.platform.requests("create_dataset"))
+
+    @property
+    def created(self) -> int:
+        return len(self.platform.platform.datasets)
+
+
+@pytest.fixture(params=["remembers", "forgets"])
+def run(request: pytest.FixtureRequest, platform: Simulator, tmp_path: Path) -> Run:
+    return Run(platform, tmp_path if request.param == "remembers" else None)
+
+
+@pytest.fixture
+def remembering(platform: Simulator, tmp_path: Path) -> Run:
+    return Run(platform, tmp_path)
+
+
+@pytest.fixture
+def forgetful(platform: Simulator) -> Run:
+    return Run(platform, None)
+
+
+NO_ANSWER = [
+    pytest.param(replies.reset(), id="reset"),
+    pytest.param(replies.cut(), id="cut off"),
+    pytest.param(replies.slow(3), id="too late"),
+    pytest.param(replies.http_status(500), id="HTTP 500"),
+    pytest.param(replies.http_status(502), id="HTTP 502"),
+    pytest.param(replies.content(b"<html>", "text/html"), id="HTML"),
+]
+
+
+@pytest.mark.parametrize("if_exists", ["reuse", "fail", "create"])
+def test_attempts_of_one_run_create_one_dataset(run: Run, if_exists: str) -> None:
+    first = run.attempt(if_exists=if_exists)
+    assert (first.task_id, first.status, first.result) == ("task-ds1", "已提交", "处理中")
+    again = run.attempt(if_exists=if_exists)
+    assert again.ds_id == first.ds_id
+    assert again.task_id == ("task-ds1" if run.folder else None)
+    assert (run.sent, run.created) == (1, 1)
+
+
+@pytest.mark.parametrize("if_exists", ["reuse", "fail", "create"])
+@pytest.mark.parametrize("fault", NO_ANSWER)
+def test_what_was_created_without_an_answer_is_adopted(run: Run, fault: Fault, if_exists: str) -> None:
+    run.platform.inject("create_dataset", fault, after_act=True)
+    other = run.add() if if_exists == "create" else None
+    task = run.attempt(if_exists=if_exists)
+    assert task.ds_id != other
+    assert (task.task_id, task.result) == (None, None)
+    assert run.attempt(if_exists=if_exists).ds_id == task.ds_id
+    assert (run.sent, run.created) == (1, 1 + (other is not None))
+
+
+def test_a_dataset_that_the_list_shows_late_is_waited_for(remembering: Run) -> None:
+    remembering.platform.platform.creation_statuses = (None, None, "FINISHED")
+    remembering.platform.inject("create_dataset", replies.reset(), after_act=True)
+    assert remembering.attempt(settling_time=20).status == "FINISHED"
+    assert remembering.sent == 1
+
+
+@pytest.mark.parametrize("fault", [replies.reset(), replies.http_status(500)])
+def test_what_does_not_appear_is_not_sent_again_by_the_attempt(run: Run, fault: Fault) -> None:
+    run.platform.inject("create_dataset", fault)
+    with pytest.raises(
+        errors.AnaplatOutcomeUnknownError, match=r"'sales' in directory dir did not appear .* 0\.2 s"
+    ):
+        run.attempt()
+    assert (run.sent, run.created) == (1, 0)
+    assert run.attempt().task_id == "task-ds1"  # cleared by a person who has looked
+    assert (run.sent, run.created) == (2, 1)
+
+
+def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) -> None:
+    remembering.platform.inject("create_dataset", replies.reset(), after_act=True)
+    remembering.platform.inject(
+        "list_datasets", replies.http_status(503), times=None, when=lambda _: remembering.sent > 0
+    )
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        remembering.attempt()
+    remembering.platform._faults.clear()
+    assert remembering.attempt(if_exists="create").ds_id == "ds1"
+    assert remembering.sent == 1
+
+
+def test_what_is_carried_out_late_is_adopted_by_the_next_attempt(run: Run) -> None:
+    act = threading.Event()
+    run.platform.inject("create_dataset", replies.act_later(act))
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        run.attempt(if_exists="create")
+    act.set()
+    wait_until(lambda: run.created == 1)
+    assert run.attempt(if_exists="create").ds_id == "ds1"
+    assert (run.sent, run.created) == (1, 1)
+
+
+def test_an_attempt_that_died_is_given_time(remembering: Run) -> None:
+    act = threading.Event()
+    remembering.platform.inject("create_dataset", replies.act_later(act))
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        remembering.attempt(settling_time=0.1)
+    looks = len(remembering.platform.requests("list_datasets"))
+    found: list[CreationTask] = []
+    next_attempt = threading.Thread(target=lambda: found.append(remembering.attempt(settling_time=60)))
+    next_attempt.start()
+    wait_until(lambda: len(remembering.platform.requests("list_datasets")) > looks)
+    act.set()
+    next_attempt.join(timeout=30)
+    assert [task.ds_id for task in found] == ["ds1"]
+    assert (remembering.sent, remembering.created) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (replies.refusal("same-named file", code=1012, status=500), errors.AnaplatRefusedError),
+        (replies.refusal("no account", code=1002), errors.AnaplatNotFoundError),
+        (replies.http_status(429), errors.AnaplatRateLimitedError),
+    ],
+)
+def test_a_refusal_leaves_nothing_to_look_for(run: Run, fault: Fault, error: type[Exception]) -> None:
+    run.platform.inject("create_dataset", fault)
+    with pytest.raises(error):
+        run.attempt()
+    looks = len(run.platform.requests("list_datasets"))
+    assert run.attempt(settling_time=60).task_id == "task-ds1"
+    assert len(run.platform.requests("list_datasets")) == looks + 1
+
+
+def test_an_existing_dataset_is_reused(run: Run) -> None:
+    ds_id = run.add()
+    for decoy in ({"directory": "other"}, {"name": "Sales"}):
+        run.add(**decoy)
+    task = run.attempt()
+    assert (task.ds_id, task.status, task.task_id) == (ds_id, "FINISHED", None)
+    assert run.sent == 0
+
+
+def test_an_existing_dataset_is_an_error_where_asked(run: Run) -> None:
+    ds_id = run.add()
+    with pytest.raises(
+        DatasetExistsError, match=rf"'sales' in directory dir exists already: {ds_id} \(created 20"
+    ):
+        run.attempt(if_exists="fail")
+    assert run.sent == 0
+
+
+def test_one_more_is_created_where_asked(run: Run) -> None:
+    ds_id = run.add()
+    first = run.attempt(if_exists="create")
+    assert first.ds_id != ds_id
+    assert run.attempt(if_exists="create").ds_id == first.ds_id
+    assert (run.sent, run.created) == (1, 2)
+
+
+def test_several_that_fit_are_named(run: Run) -> None:
+    first, second = run.add(), run.add()
+    with pytest.raises(DatasetExistsError, match=rf"exists 2 times \({first} .*, {second} "):
+        run.attempt()
+    assert run.sent == 0
+
+
+@pytest.mark.parametrize(("listed", "reused"), [("root", True), ("", True), ("dir", False)])
+def test_without_a_directory_the_root_counts(run: Run, listed: str, reused: bool) -> None:
+    run.add(directory=listed)
+    task = run.attempt(directory=None)
+    assert (task.task_id is None) == reused
+    assert run.sent == (0 if reused else 1)
+
+
+def test_without_a_directory_its_own_is_found_wherever_it_is_listed(run: Run) -> None:
+    run.platform.inject("create_dataset", replies.reset(), after_act=True)
+    run.platform.inject("list_datasets", replies.slow(0), when=lambda _: run.created > 0 and move(run))
+    assert run.attempt(directory=None, if_exists="create").ds_id == "ds1"
+    assert run.sent == 1
+
+
+def move(run: Run) -> bool:
+    """Let the platform show the root under an id of its own."""
+    for dataset in run.platform.platform.datasets.values():
+        dataset.parent_dir_id = "d3f2"
+    return True
+
+
+@pytest.mark.parametrize("hours", [-5, 5])
+def test_the_platforms_clock_decides_what_is_younger_than_the_run(forgetful: Run, hours: int) -> None:
+    forgetful.platform.platform.clock_ahead = timedelta(hours=hours)
+    before = forgetful.platform.platform.add_dataset("sales", EMPTY, parent_dir_id="dir")
+    before.ctime -= timedelta(minutes=1)
+    own = forgetful.attempt(if_exists="create")
+    assert own.ds_id != before.ds_id
+    assert forgetful.attempt(if_exists="create").ds_id == own.ds_id
+    assert (forgetful.sent, forgetful.created) == (1, 2)
+
+
+def test_with_a_memory_only_its_own_is_adopted(remembering: Run) -> None:
+    younger = remembering.add(age=-60)
+    assert remembering.attempt(if_exists="create").ds_id != younger
+
+
+def test_outside_of_a_dag_run_nothing_is_its_own(forgetful: Run) -> None:
+    forgetful.add(age=-60)
+    forgetful.attempt(if_exists="create", since=None)
+    assert forgetful.created == 2
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
+    end = datetime.now(UTC) + timedelta(seconds=seconds)
+    while not true():
+        assert datetime.now(UTC) < end
+        threading.Event().wait(0.01)
