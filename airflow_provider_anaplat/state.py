@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Protocol
 
-from airflow_provider_anaplat.rows.files import atomic_file, named
+from airflow_provider_anaplat.rows.files import named
 
 
 class StateStore(Protocol):
@@ -22,7 +22,7 @@ class StateStore(Protocol):
 
 
 class FolderStateStore:
-    """Keeps each value in a file of its own.
+    """Keeps each value in a file of its own, so that it outlives the process; not, perhaps, a loss of power.
 
     :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path); it is made at need
 
@@ -43,8 +43,16 @@ class FolderStateStore:
 
     def set(self, key: str, value: Any) -> None:
         """Keep a value; a reader sees the old one or the new one, nothing between."""
-        with atomic_file(self._path(key)) as file:
-            file.write(json.dumps(value, ensure_ascii=False).encode())
+        path = self._path(key)
+        content = json.dumps(value, ensure_ascii=False).encode()
+        with named(path):
+            if hasattr(type(path), "fs"):
+                path.write_bytes(content)  # an object appears when it is complete
+                return
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_suffix(".tmp")
+            temporary.write_bytes(content)
+            temporary.replace(path)
 
     def delete(self, key: str) -> None:
         """Forget a value."""

@@ -213,14 +213,15 @@ class AnaplatClient:
         body: dict[str, Any] = {"users": [user.model_dump(by_alias=True, exclude_none=True) for user in users]}
         if user_property_type is not None:
             body["userPropertyType"] = user_property_type
-        passwords = [user.password for user in users if user.password]
+        passwords = list(secrets_in(body))
         if password_encoding == "base64":
             for user in body["users"]:
-                if user.get("password"):
+                if "password" in user:
                     user["password"] = b64encode(user["password"].encode()).decode()
+            passwords += secrets_in(body)
         message = self._send(operations.CREATE_USERS, json=body, secrets=passwords)
         count = re.match(r"\s*(\d[\d,]*)", message)
-        message = redact(message, (*passwords, *secrets_in(body)))
+        message = redact(message, passwords)
         return CreatedUsers(count=int(count[1].replace(",", "")) if count else None, message=message)
 
     def find_users(self, login_ids: Sequence[str]) -> list[str]:
@@ -271,7 +272,7 @@ class AnaplatClient:
         ids: Mapping[str, str] | None = None,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
-        secrets: Sequence[str] = (),
+        secrets: Sequence[str] | None = None,
     ) -> T:
         def read(answer: Answer) -> T:
             return validated(operation.answer, read_payload(answer), answer)

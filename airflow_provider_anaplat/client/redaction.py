@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
 _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
 _EXCERPT_LENGTH = 200
+_SAME_IN_EVERY_FORM = re.compile(r"[A-Za-z0-9_.~-]+")
 
 
 def secrets_in(request: Any) -> Iterator[str]:
     """Yield the values under secret keys, at any depth of a JSON request."""
-    if isinstance(request, Mapping):
+    if isinstance(request, dict):
         for key, value in request.items():
-            if key in _SECRET_KEYS and isinstance(value, str):
-                yield value
+            if isinstance(value, str):
+                if key in _SECRET_KEYS:
+                    yield value
             else:
                 yield from secrets_in(value)
     elif isinstance(request, list | tuple):
         for item in request:
-            yield from secrets_in(item)
+            if isinstance(item, dict | list | tuple):
+                yield from secrets_in(item)
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """Replace every secret in the text, also where the text holds it escaped as JSON."""
-    forms = {form for secret in secrets if secret for form in _forms(secret)}
+    # No form of a secret is shorter than the secret.
+    forms = {form for secret in secrets if 0 < len(secret) <= len(text) for form in _forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, _MASK)
     return text
@@ -36,6 +40,8 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 def _forms(secret: str) -> tuple[str, ...]:
     """Return a secret as it may stand in a text: as it is, quoted, or as JSON, also as JSON within JSON."""
+    if _SAME_IN_EVERY_FORM.fullmatch(secret):
+        return (secret,)
     forms = [secret, quote(secret, safe=""), repr(secret)[1:-1]]
     for ascii_only in (True, False):
         form = secret

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -83,7 +83,7 @@ class Transport:
         *,
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
-        secrets: Iterable[str] = (),
+        secrets: Sequence[str] | None = None,
     ) -> T:
         """Send a request and return what ``read`` makes of the answer.
 
@@ -93,7 +93,8 @@ class Transport:
             that was cut off is asked for again
         :param json: the body, without the token
         :param params: query parameters
-        :param secrets: what no message may show, beside the tokens and the request's passwords
+        :param secrets: what no message may show, beside the connection's own; by default, what the request holds
+            under the keys of secrets
         :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
         :raises AnaplatError: everything else
         """
@@ -109,7 +110,7 @@ class Transport:
             reraise=True,
         )
         try:
-            result: T = retrying(self._exchange, operation, path, read, json, params, tuple(secrets))
+            result: T = retrying(self._exchange, operation, path, read, json, params, secrets)
         except errors.AnaplatError as error:
             if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
                 raise
@@ -138,12 +139,14 @@ class Transport:
         read: Callable[[Answer], T],
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
-        secrets: tuple[str, ...],
+        secrets: Sequence[str] | None,
     ) -> T:
         settings = self._settings
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         body = dict(json or {})
-        secrets = (*self._secrets, *secrets, *secrets_in(body), *secrets_in(params))
+        if secrets is None:
+            secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
+        secrets = (*self._secrets, *secrets)
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = settings.user_token or settings.token
         else:

@@ -48,7 +48,8 @@ def _engine(hook: Any) -> Any:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        return hook.get_sqlalchemy_engine()
+        # The hook's own way to connect: the address that it gives to SQLAlchemy may lack some of its extras.
+        return hook.get_sqlalchemy_engine({"creator": hook.get_conn})
     except (AirflowException, ImportError, NotImplementedError, SQLAlchemyError) as error:
         log.info("SQLAlchemy cannot stream from %s (%s); its driver's cursor is used", hook, type(error).__name__)
         return None

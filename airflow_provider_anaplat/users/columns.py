@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
@@ -16,8 +15,7 @@ class ColumnError(ValueError):
     """A column that no user has, or the same one twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """Where the values of a column go.
 
     :param field: the contract's name of the field
@@ -110,11 +108,11 @@ def columns(names: Sequence[str]) -> list[Column]:
 def user_fields(places: Sequence[Column], values: Iterable[Any]) -> dict[str, Any]:
     """Return a user's fields; an empty value is as if it were not given."""
     fields: dict[str, Any] = {}
-    for place, value in zip(places, values, strict=True):
+    for (field, convert, key), value in zip(places, values, strict=True):
         if value is None or value == "":
             continue
-        if place.key is None:
-            fields[place.field] = place.convert(value)
+        if key is None:
+            fields[field] = convert(value)
         else:
-            fields.setdefault(_PROPERTIES, {})[place.key] = place.convert(value)
+            fields.setdefault(_PROPERTIES, {})[key] = convert(value)
     return fields

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
+import uuid
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 DAGS = Path(__file__).parent / "dags"
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
+HR_PASSWORD = "s3cret-of-hr"
 
 RUN_DAG = """
 import json, sys
@@ -52,6 +56,7 @@ def run_dag(folder: Path, dag_id: str, platform: Simulator, output: Path) -> tup
         "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps(
             {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
         ),
+        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
         "ANAPLAT_TEST_OUTPUT": str(output),
         "ANAPLAT_EXPORT_PATH": str(output),
     }
@@ -125,3 +130,70 @@ def _tables_that_hold(text: str) -> set[str]:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         assert "rendered_task_instance_fields" in tables
         return {table for table in tables if text in str(database.execute(f'select * from "{table}"').fetchall())}
+
+
+def _postgresql_is_there() -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", 5432), timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.fixture
+def employees(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cursor on a schema of its own with a table of 2,500 employees."""
+    import psycopg2
+
+    schema = f"anaplat_{uuid.uuid4().hex}"
+    user = os.environ.get("ANAPLAT_TEST_PGUSER", "postgres")
+    connection = psycopg2.connect(host="127.0.0.1", user=user, dbname="test")
+    connection.autocommit = True
+    with closing(connection), connection.cursor() as cursor:
+        cursor.execute(f"create schema {schema}")
+        try:
+            cursor.execute(f"set search_path to {schema}")
+            cursor.execute(
+                "create table employees (login text, full_name text, first_password text, work_email text,"
+                " teams text, chat_account text, hired_on date, left_on date)"
+            )
+            cursor.execute(
+                "insert into employees select 'user' || i, 'User ' || i, %s, null, 'a,b', 'chat' || i,"
+                " date '2020-01-01', case when i = 7 then date '2021-01-01' end from generate_series(1, 2500) i",
+                [HR_PASSWORD],
+            )
+            options = f"options=-c%20search_path%3D{schema}"
+            monkeypatch.setenv("AIRFLOW_CONN_HR_DATABASE", f"postgres://{user}@127.0.0.1:5432/test?{options}")
+            yield cursor
+        finally:
+            cursor.execute(f"drop schema {schema} cascade")
+
+
+@pytest.mark.skipif(not _postgresql_is_there(), reason="there is no PostgreSQL on 127.0.0.1:5432")
+def test_the_second_night_creates_who_is_new(airflow_database: Path, tmp_path: Path, employees: Any) -> None:
+    with Simulator() as platform:
+        nights = []
+        for night in range(3):
+            if night == 2:
+                employees.execute(
+                    "insert into employees values ('new', 'New', null, null, null, null, '2020-01-01')"
+                )
+            tasks, printed = run_dag(airflow_database, "anaplat_provision_users", platform, tmp_path)
+            assert HR_PASSWORD not in printed
+            assert tasks[0]["state"] == "success", printed
+            nights.append((tasks[0]["state"], tasks[0]["xcom"]["created"], tasks[0]["xcom"]["skipped"]))
+    assert nights == [("success", 2_499, 0), ("success", 0, 2_499), ("success", 1, 2_499)]
+    assert len(platform.requests("create_users")) == 14
+    assert platform.platform.users["user1"] == {
+        "loginId": "user1",
+        "name": "User 1",
+        "password": HR_PASSWORD,
+        "role": "participant",
+        "userGroupIds": ["a", "b"],
+        "userDefinedProperties": {"chat": "chat1"},
+    }
+    assert platform.platform.users["new"] == {"loginId": "new", "name": "New", "role": "participant"}
+    assert _tables_that_hold(HR_PASSWORD) == set()
+    assert [
+        path for path in AIRFLOW_HOME.rglob("*") if path.is_file() and HR_PASSWORD.encode() in path.read_bytes()
+    ] == []
