@@ -56,9 +56,10 @@ print(sorted({{"polars", "requests", "starlette", "uvicorn", "tenacity"}} & (set
     assert run(code).strip().splitlines()[-1] == "[]"
 
 
-def test_client_and_rows_never_import_airflow() -> None:
+def test_what_is_below_airflow_never_imports_it() -> None:
     code = """
 import sys, airflow_provider_anaplat.client.client, airflow_provider_anaplat.rows.export
+import airflow_provider_anaplat.users.provision, airflow_provider_anaplat.datasets.creation
 print([name for name in sys.modules if name == "airflow" or name.startswith("airflow.")])
 """
     assert run(code).strip() == "[]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from conftest import TEXTS, numbers
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
-from airflow_provider_anaplat.client.operations import OPERATIONS
+from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
 from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
 CALLS: dict[str, Callable[[AnaplatClient], Any]] = {
     "get_columns": lambda client: client.get_columns("ds1"),
@@ -248,3 +250,36 @@ def test_credentials_of_a_netrc_file_are_not_sent(
 def test_the_token_is_in_no_repr(client: AnaplatClient, platform: Simulator) -> None:
     assert platform.token not in repr(client) + repr(vars(client)) + repr(client._transport._settings)
     assert "secret" not in repr(NewUser(login_id="a", password="secret"))
+
+
+def test_the_extension_tells_who_exists(client: AnaplatClient, platform: Simulator) -> None:
+    assert [operation.name for operation in EXTENSIONS if operation.extension] == ["get_users"]
+    assert not any(operation.extension for operation in OPERATIONS)
+    platform.platform.users |= {"a": {}, "b": {}}
+    assert client.find_users(["b", "c"]) == ["b"]
+    (request,) = platform.requests("get_users")
+    assert (request.path, request.body) == (
+        "/public-api/users/get",
+        {"users": ["b", "c"], "token": platform.token},
+    )
+
+
+@pytest.mark.parametrize("seconds", [-7200, 0, 7200])
+def test_the_platforms_clock_is_known_by_its_answers(
+    client: AnaplatClient, platform: Simulator, seconds: int
+) -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert client.earliest_platform_time(moment) == moment
+    platform.platform.clock_ahead = timedelta(seconds=seconds)
+    client.list_pages()
+    difference = (client.earliest_platform_time(moment) - moment).total_seconds()
+    assert seconds - 10 < difference <= seconds
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"])
+def test_a_date_that_is_none_says_nothing(client: AnaplatClient, platform: Simulator, date: str) -> None:
+    answer = Reply(200, b'{"result": "ok", "response": []}', {"content-type": "application/json", "date": date})
+    platform.inject("list_pages", Fault(lambda _: answer))
+    client.list_pages()
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert client.earliest_platform_time(moment) == moment

@@ -1,0 +1,57 @@
+"""A query is streamed over whatever hook its connection has."""
+
+from __future__ import annotations
+
+import socket
+from itertools import islice
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_anaplat.operators.queries import query
+
+
+def _postgresql_is_there() -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", 5432), timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _postgresql_is_there(), reason="there is no PostgreSQL on 127.0.0.1:5432")
+def test_rows_come_before_the_database_has_made_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", "postgres://postgres@127.0.0.1:5432/test")
+    fails_later = "select i as n, 1 / (i - 5000) as x from generate_series(1, 10000) i where 'a%' like '%'"
+    with pytest.raises(Exception, match="division by zero"), query("hr", fails_later) as (names, rows):  # noqa: PT012
+        assert names == ["n", "x"]
+        numbers = iter(rows)
+        assert [row[0] for row in islice(numbers, 1_000)] == list(range(1, 1_001))
+        list(numbers)
+
+
+class Cursorish:
+    """A hook of a database that SQLAlchemy does not know."""
+
+    def get_sqlalchemy_engine(self, engine_kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def get_conn(self) -> Any:
+        import sqlite3
+
+        return sqlite3.connect(":memory:")
+
+
+def test_a_database_that_sqlalchemy_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.providers.common.compat.sdk import BaseHook
+
+    monkeypatch.setattr(BaseHook, "get_hook", lambda _: Cursorish())
+    with query("hr", "select 1 as a, 2 as b union select 3, 4") as (names, rows):
+        assert (names, list(rows)) == (["a", "b"], [(1, 2), (3, 4)])
+
+
+def test_a_connection_that_is_no_database_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", '{"conn_type": "anaplat", "host": "h", "password": "p"}')
+    with pytest.raises(AirflowFailException, match="'hr' is not one of an SQL database"), query("hr", "select 1"):
+        pass
