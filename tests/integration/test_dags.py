@@ -96,7 +96,8 @@ def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database
         platform.inject("create_dataset", replies.reset(), after_act=True)
         platform.inject("create_users", replies.content(b'{"result": "ok", "response": ["s3cret-a"]}'))
         tasks, printed = run_dag(airflow_database, "retried", platform, tmp_path)
-    assert [(task["task"], task["state"]) for task in tasks] == [("create", "failed"), ("users", "failed")]
+    assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("users", "failed")]
+    assert tasks[0]["xcom"]["dsId"] == "ds1"
     assert len(platform.requests("create_dataset")) == len(platform.requests("create_users")) == 1
     assert platform.token not in printed
     assert "s3cret-a" not in printed
