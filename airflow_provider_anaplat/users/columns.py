@@ -12,7 +12,7 @@ _PROPERTIES = "userDefinedProperties"
 
 
 class ColumnError(ValueError):
-    """A column that no user has, or the same one twice."""
+    """A column that no user has, the same one twice, or none with the loginIds."""
 
 
 class Column(NamedTuple):
@@ -85,7 +85,12 @@ def columns(names: Sequence[str]) -> list[Column]:
 
     :raises ColumnError: naming every column that no user has, or that is there twice
     """
+    if not names:
+        return []
     found = [(name, column(name)) for name in names]
+    if not any(place and place.field == "loginId" for _, place in found):
+        # Where a file has no header, its first user stands here, and must not be shown.
+        raise ColumnError("there is no column loginId; the first line of a CSV file must name the columns")
     unknown = [name for name, place in found if place is None]
     if unknown:
         raise ColumnError(

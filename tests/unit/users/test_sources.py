@@ -138,7 +138,7 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
 
 
 def test_a_long_list_of_problems_is_cut_and_counted(tmp_path: Path) -> None:
-    (tmp_path / "u.csv").write_text("name\n" + "x\n" * 1_000)
+    (tmp_path / "u.csv").write_text("loginId,name\n" + ",x\n" * 1_000)
     with pytest.raises(InvalidUsersError) as raised:
         CheckedUsers(file_source(tmp_path / "u.csv"))
     lines = str(raised.value).splitlines()
@@ -159,6 +159,16 @@ def test_what_is_no_list_of_users_is_named(name: str, content: bytes, why: str, 
     with pytest.raises(InvalidUsersError, match=why) as raised:
         CheckedUsers(file_source(tmp_path / name))
     assert str(tmp_path / name) in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["u.csv", "u.ndjson"])
+def test_a_file_without_a_header_shows_no_password(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("ada,Ada,hunter2\n" if name == "u.csv" else '{"login": "ada", "hunter2": 1}\n')
+    with pytest.raises(
+        InvalidUsersError, match="there is no column loginId; the first line of a CSV file"
+    ) as raised:
+        CheckedUsers(file_source(tmp_path / name))
     assert "hunter2" not in str(raised.value)
 
 
