@@ -20,39 +20,38 @@ class _Stopped(Exception):  # noqa: N818 - ends the consumer, and nobody else se
 def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None]) -> None:
     """Let a consumer pull items in a thread of its own, while this thread produces them.
 
-    One item at most waits between the two. Nothing that follows an exception in this thread waits for the
-    consumer's consent: a second signal may come at any moment.
+    One item at most waits between the two, and none is produced while one waits. Nothing that follows an
+    exception in this thread waits for the consumer's consent: a second signal may come at any moment.
 
     :raises Exception: what producing the items raised, or what the consumer raised
     """
-    waiting: queue.Queue[T | None] = queue.Queue(maxsize=1)
+    waiting: queue.SimpleQueue[T | None] = queue.SimpleQueue()
+    room = threading.Semaphore(1)
     stopped = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="anaplat-sink") as pool:
-        consumer = pool.submit(consume, _pulled(waiting, stopped))
+        consumer = pool.submit(consume, _pulled(waiting, room, stopped))
         try:
-            for item in items:
-                _put(waiting, item, consumer)
+            while _has_room(room, consumer) and (item := next(items, None)) is not None:
+                waiting.put(item)
                 del item  # it may be large, and the next one takes its time
-            _put(waiting, None, consumer)
+            waiting.put(None)
             consumer.result()
         finally:
             stopped.set()
 
 
-def _put(waiting: queue.Queue[T | None], item: T | None, consumer: Future[None]) -> None:
-    """Hand an item over; if the consumer has ended, what ended it is raised."""
-    while not consumer.done():
-        try:
-            waiting.put(item, timeout=_SECONDS_BETWEEN_LOOKS)
-        except queue.Full:
-            continue
-        return
-    consumer.result()
-    if item is not None:
-        raise RuntimeError("the consumer ended before the items did")
+def _has_room(room: threading.Semaphore, consumer: Future[None]) -> bool:
+    """Wait until an item can be handed over; if the consumer has ended, what ended it is raised."""
+    while not room.acquire(timeout=_SECONDS_BETWEEN_LOOKS):
+        if consumer.done():
+            consumer.result()
+            raise RuntimeError("the consumer ended before the items did")
+    return True
 
 
-def _pulled(waiting: queue.Queue[T | None], stopped: threading.Event) -> Iterator[T]:
+def _pulled(
+    waiting: queue.SimpleQueue[T | None], room: threading.Semaphore, stopped: threading.Event
+) -> Iterator[T]:
     while True:
         try:
             item = waiting.get(timeout=_SECONDS_BETWEEN_LOOKS)
@@ -62,4 +61,6 @@ def _pulled(waiting: queue.Queue[T | None], stopped: threading.Event) -> Iterato
             continue
         if item is None:
             return
+        room.release()
         yield item
+        del item

@@ -15,6 +15,8 @@ from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 
+_DECODERS = 2
+
 
 @dataclass(frozen=True)
 class RowQuery:
@@ -54,10 +56,8 @@ class PageReader:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         self._client = client
-        # Decoding takes several times a page's memory, so there are fewer threads for it than for requests.
-        self._decoder = ThreadPoolExecutor(
-            int(__import__("os").environ.get("DEC", "1")), thread_name_prefix="anaplat-decode"
-        )
+        # Decoding takes several times a page's memory, so fewer threads do it than ask.
+        self._decoder = ThreadPoolExecutor(_DECODERS, thread_name_prefix="anaplat-decode")
         self._stopped = threading.Event()
         self._handed_on = 0  # rows
         self._query = query

@@ -16,6 +16,23 @@ def test_every_item_arrives_in_order() -> None:
     assert taken == list(range(100))
 
 
+def test_no_item_is_produced_while_one_waits() -> None:
+    produced: list[int] = []
+    seen: list[int] = []
+
+    def consume(items: Iterator[int]) -> None:
+        for _ in items:
+            seen.append(len(produced))
+
+    def produce() -> Iterator[int]:
+        for number in range(50):
+            produced.append(number)
+            yield number
+
+    feed(produce(), consume)
+    assert all(ahead <= taken + 2 for taken, ahead in enumerate(seen))
+
+
 def test_what_the_producer_raises_ends_the_consumer() -> None:
     ended = threading.Event()
 
@@ -71,7 +88,6 @@ def test_a_consumer_that_waits_for_long_is_no_dead_lock() -> None:
 
     def produce() -> Iterator[int]:
         yield 1
-        yield 2
         try:
             raise KeyError("first")
         finally:
