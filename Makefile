@@ -18,9 +18,10 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## Time the row export beside its peers (takes minutes)
+bench: $(INSTALLED) ## Time the row export and the load into a table beside their peers (takes minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
 	@$(BIN)/python benchmarks/rows.py
+	@$(BIN)/python benchmarks/sql.py
 
 lint: $(INSTALLED) ## Check style
 	$(BIN)/ruff check .

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.rows.feed import feed
 from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, Dialect, other_dialect
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
-Load = Callable[[Session, str, Sequence[str], pl.DataFrame], None]
+Load = Callable[[Session, str, Sequence[str], Iterator[pl.DataFrame]], int]
 
+_ROWS_PER_COPY = 10_000
 _ROWS_PER_STATEMENT = 1000
 _BYTES_PER_STATEMENT = 1_000_000  # the smallest limit of a MySQL server's packets
 _SQLITE_WAIT = 60_000  # milliseconds for another writer, or for a reader at the commit
@@ -26,7 +28,7 @@ class Driver:
     """A DB-API module.
 
     :param dialect: the database it talks to
-    :param load: writes a frame into a table
+    :param load: writes frames into a table and returns the number of their rows
     :param placeholder: stands for a value in a statement
     :param percent: stands for a percent sign in a statement that has values
     :param prepare: sets a new connection up
@@ -70,62 +72,98 @@ def _error_of(module: str) -> type[Exception]:
     return Exception
 
 
+def _copying(put: Callable[[Session, str, bytes], int]) -> Load:
+    """Return a way to load frames with COPY; rows are read and rendered while the database takes those before.
+
+    :param put: runs a COPY statement with its data, and returns how many rows the table took
+    """
+
+    def load(session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]) -> int:
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT csv, ENCODING 'UTF8')"
+        rows = 0
+
+        def rendered() -> Iterator[tuple[int, bytes]]:
+            nonlocal rows
+            for frame in frames:
+                for batch in frame.iter_slices(_ROWS_PER_COPY):
+                    yield batch.height, _csv(batch)
+                    rows += batch.height
+
+        def copy(batches: Iterator[tuple[int, bytes]]) -> None:
+            for height, data in batches:
+                _check_copied(table, put(session, statement, data), height)
+
+        feed(rendered(), copy)
+        return rows
+
+    return load
+
+
 def _csv(frame: pl.DataFrame) -> bytes:
     r"""Return the frame as COPY reads it: null as an empty field, the empty text as ``""``.
 
     Every text is quoted: a line that holds nothing but ``\.`` would end the data.
     """
-    return frame.write_csv(include_header=False, quote_style="non_numeric").encode()
+    data = io.BytesIO()
+    frame.write_csv(data, include_header=False, quote_style="non_numeric")
+    return data.getvalue()
 
 
-def _copy(table: str, columns: Sequence[str]) -> str:
-    return f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT csv, ENCODING 'UTF8')"
-
-
-def _copy_with_psycopg(session: Session, table: str, columns: Sequence[str], frame: pl.DataFrame) -> None:
+def _put_with_psycopg(session: Session, statement: str, data: bytes) -> int:
     with session.connection.cursor() as cursor:
-        with cursor.copy(_copy(table, columns)) as copy:
-            copy.write(_csv(frame))
-        _check_copied(table, cursor.rowcount, frame.height)
+        with cursor.copy(statement) as copy:
+            copy.write(data)
+        return int(cursor.rowcount)
 
 
-def _copy_with_psycopg2(session: Session, table: str, columns: Sequence[str], frame: pl.DataFrame) -> None:
+def _put_with_psycopg2(session: Session, statement: str, data: bytes) -> int:
     with session.connection.cursor() as cursor:
-        cursor.copy_expert(_copy(table, columns), io.BytesIO(_csv(frame)))
-        _check_copied(table, cursor.rowcount, frame.height)
+        cursor.copy_expert(statement, io.BytesIO(data))
+        return int(cursor.rowcount)
 
 
 def _check_copied(table: str, copied: int, expected: int) -> None:
     if copied != expected:
         raise LoadError(
-            f"Table {table} took {copied:,} of {expected:,} rows of a page, so the load was rolled back. "
+            f"Table {table} took {copied:,} of {expected:,} rows, so the load was rolled back. "
             "A trigger of the table may keep rows away; load another table, and fill this one from it."
         )
 
 
-def _insert_many(session: Session, table: str, columns: Sequence[str], frame: pl.DataFrame) -> None:
+def _insert_many(session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]) -> int:
     """Insert many rows with each statement.
 
     The drivers' own executemany looks for values and comments with patterns that a column name can match.
     """
     row = f"({', '.join([PARAMETER] * len(columns))})"
-    for batch in frame.iter_slices(_rows_per_statement(frame)):
-        session.run(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * batch.height)}",
-            [cell for cells in batch.iter_rows() for cell in cells],
-        )
+    rows = 0
+    for frame in frames:
+        for batch in frame.iter_slices(_rows_per_statement(frame)):
+            session.run(
+                f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * batch.height)}",
+                [cell for cells in batch.iter_rows() for cell in cells],
+            )
+        rows += frame.height
+    return rows
 
 
-def _insert_each(session: Session, table: str, columns: Sequence[str], frame: pl.DataFrame) -> None:
+def _insert_each(session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]) -> int:
     values = ", ".join([PARAMETER] * len(columns))
     statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
-    for batch in frame.iter_slices(_ROWS_PER_STATEMENT):
-        session.run_many(statement, batch.rows())
+    rows = 0
+    for frame in frames:
+        for batch in frame.iter_slices(_ROWS_PER_STATEMENT):
+            session.run_many(statement, batch.rows())
+        rows += frame.height
+    return rows
 
 
-def _insert_into_sqlite(session: Session, table: str, columns: Sequence[str], frame: pl.DataFrame) -> None:
-    """SQLite has no dates; they are texts that its functions understand."""
-    _insert_each(session, table, columns, frame.with_columns(pl.col(pl.Date).cast(pl.String)))
+def _insert_into_sqlite(
+    session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]
+) -> int:
+    """Insert dates as texts that SQLite's functions understand; it has no dates."""
+    as_text = (frame.with_columns(pl.col(pl.Date).cast(pl.String)) for frame in frames)
+    return _insert_each(session, table, columns, as_text)
 
 
 def _rows_per_statement(frame: pl.DataFrame) -> int:
@@ -156,8 +194,8 @@ def _prepare_sqlite(connection: Any) -> None:
 
 # By the name of the package that a connection's class comes from.
 _DRIVERS = {
-    "psycopg": Driver(POSTGRESQL, _copy_with_psycopg),
-    "psycopg2": Driver(POSTGRESQL, _copy_with_psycopg2),
+    "psycopg": Driver(POSTGRESQL, _copying(_put_with_psycopg)),
+    "psycopg2": Driver(POSTGRESQL, _copying(_put_with_psycopg2)),
     "MySQLdb": Driver(MYSQL, _insert_many, prepare=_prepare_mysqlclient),
     "mysql": Driver(MYSQL, _insert_many, percent="%", prepare=_prepare_mysql),
     "sqlite3": Driver(SQLITE, _insert_into_sqlite, placeholder="?", percent="%", prepare=_prepare_sqlite),

@@ -146,12 +146,7 @@ class SqlTarget:
         self.session.run(f"DELETE FROM {self._name}")
 
     def _insert(self, frames: Iterator[pl.DataFrame], names: Names, into: str) -> int:
-        rows = 0
-        for frame in frames:
-            self._refuse_null_keys(frame, rows)
-            self.session.driver.load(self.session, into, names.columns, frame)
-            rows += frame.height
-        return rows
+        return self.session.driver.load(self.session, into, names.columns, self._with_keys(frames))
 
     def _merge(self, frames: Iterator[pl.DataFrame], names: Names) -> int:
         columns = ", ".join(names.columns)
@@ -165,15 +160,20 @@ class SqlTarget:
             self.session.run(statement)
         return rows
 
-    def _refuse_null_keys(self, frame: pl.DataFrame, first_row: int) -> None:
-        for key in self.key_columns:
-            if frame[key].null_count():
-                row = first_row + frame[key].is_null().arg_true()[0] + 1
-                raise LoadError(
-                    f"Row {row:,} of the dataset (counted from 1) has null in the key column {key!r}, so it "
-                    f"cannot be told apart from others. Filter such rows out, or change key_columns. "
-                    f"Nothing was loaded into {self}."
-                )
+    def _with_keys(self, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield the frames, whose rows all have their keys."""
+        rows = 0
+        for frame in frames:
+            for key in self.key_columns:
+                if frame[key].null_count():
+                    row = rows + frame[key].is_null().arg_true()[0] + 1
+                    raise LoadError(
+                        f"Row {row:,} of the dataset (counted from 1) has null in the key column {key!r}, so it "
+                        "cannot be told apart from others. Filter such rows out, or change key_columns. "
+                        f"Nothing was loaded into {self}."
+                    )
+            yield frame
+            rows += frame.height
 
     def _refuse_duplicates(self, names: Names) -> None:
         keys = ", ".join(names.keys)
