@@ -95,8 +95,6 @@ class SqlTarget:
     def _load_new(
         self, frames: Iterator[pl.DataFrame], reader: PageReader, columns: dict[str, type[pl.DataType]]
     ) -> None:
-        if not self._dialect.types:
-            raise LoadError(f"{self} does not exist, and is not created on this kind of database: create it.")
         names = self._names(self._name, list(columns), list(columns))
         if self._dialect.transactional_ddl:
             create = self._dialect.create_table(self._name, columns, self.key_columns)

@@ -177,7 +177,7 @@ def test_a_mysql_table_made_by_upsert_is_found_by_its_keys_alone(
     mysql: Database, load: Any, platform: Simulator
 ) -> None:
     mysql.run(
-        "CREATE TABLE sales (k INT AUTO_INCREMENT PRIMARY KEY, id INT, name VARCHAR(9), UNIQUE (id), UNIQUE (name))",
+        "CREATE TABLE sales (k INT AUTO_INCREMENT UNIQUE, id INT, name VARCHAR(9), UNIQUE (id), UNIQUE (name))",
         "INSERT INTO sales (id, name) VALUES (1, 'one'), (2, 'two')",
     )
     platform.platform.add_dataset("sales", keyed((3, "one")))

@@ -1,4 +1,4 @@
-"""Sessions on connections that Airflow's hooks do not give here: the older PostgreSQL driver, unknown databases."""
+"""Sessions on connections that no hook of Airflow gives here: the older PostgreSQL driver, unknown databases."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_psycopg2(client: AnaplatClient, platform: Simulator, postgres: Database
         stored = postgres.rows("SELECT text FROM t ORDER BY id")
         assert [text for (text,) in stored] == [None, "", "null", 'quo"te, back\\slash\nand 😀 中']
         dataset.table = Table.of_rows([("id", "INT"), ("text", "STRING")], [["1", "\\."], ["2", "a\0b"]])
-        with pytest.raises(LoadError, match="PostgreSQL says: .*0x00"):
+        with pytest.raises(LoadError, match=r"PostgreSQL says: .*0x00"):
             export_rows(client, ExportPlan(QUERY, SqlTarget(open_session(connection), "t")))
         assert postgres.rows("SELECT text FROM t ORDER BY id") == stored
         upsert = SqlTarget(open_session(connection), "u", mode="upsert", key_columns=["id"])
