@@ -203,7 +203,7 @@ def test_until_its_line_is_deleted_or_its_table_dropped(each: Database, load: An
 
 def test_two_attempts_at_once_append_once(each: Database, load: Any, platform: Simulator) -> None:
     """The worker that Airflow takes for dead may go on."""
-    old_table(each)
+    each.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)", "INSERT INTO sales (n) VALUES (100), (101)")
     load("before", mode="append", max_rows=0)  # so that the table of loads is there
     with held_in_the_middle(platform, load, run="run", mode="append") as (loading, (go_on, pool)):
         second = pool.submit(load, "run", mode="append")
