@@ -18,9 +18,10 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## Time the row export beside its peers, and provisioning (takes minutes)
+bench: $(INSTALLED) ## Time export, load into a table and provisioning beside their peers (takes minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
 	@$(BIN)/python benchmarks/rows.py
+	@$(BIN)/python benchmarks/sql.py
 	@$(BIN)/python benchmarks/users.py
 
 lint: $(INSTALLED) ## Check style
@@ -38,7 +39,7 @@ build: $(INSTALLED) ## Build wheel and source distribution into dist/
 
 constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	@$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --universal --python-version 3.11 --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra mysql --universal --python-version 3.11 --upgrade \
 	    --constraint <(echo apache-airflow==$(AIRFLOW)) --no-header --no-annotate --no-emit-index-url \
 	    --output-file $(CONSTRAINTS)
 
@@ -55,6 +56,8 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" --editable ".[dev]" || { echo "The installation failed; see the messages above. It needs the Python package index."; exit 1; }
+	@# Alone: it asks for mysqlclient, which has to be compiled. The tests use its other driver.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-deps apache-airflow-providers-mysql
 	@touch $@
 
 $(CONSTRAINTS):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
@@ -19,6 +19,8 @@ from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
+    from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
+    from airflow_provider_anaplat.rows.targets import Target
 
 
 @contextmanager
@@ -55,3 +57,72 @@ class AnaplatOperator(BaseOperator):
     def client(self) -> AnaplatClient:
         """Return a client of the platform."""
         return AnaplatHook(self.anaplat_conn_id).get_conn()
+
+
+class AnaplatRowsOperator(AnaplatOperator):
+    """An operator that takes the rows of a dataset somewhere (contract: operation 3).
+
+    Memory is bounded by ``page_size`` × ``concurrency``. Each page says which version of the dataset it belongs
+    to. Where the dataset is updated in between, the export starts again from nothing, or fails. The contract
+    promises no order without ``sort_by``. Without a filter, the export fails unless it got as many rows as the
+    platform counts; with one, it reads until the platform returns no more.
+
+    :param ds_id: id of the dataset (templated)
+    :param sort_by: name of the column to sort by (templated)
+    :param sort_type: ``asc`` or ``desc`` (templated)
+    :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
+    :param page_size: rows a request asks for, 50,000 at most
+    :param concurrency: requests in flight at most
+    :param max_rows: rows to export at most; by default all
+    :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
+    :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
+    :param max_restarts: how often to start again
+    :param anaplat_conn_id: id of the Airflow connection (templated)
+    """
+
+    template_fields: Sequence[str] = ("ds_id", "sort_by", "sort_type", "filter", "anaplat_conn_id")
+
+    def __init__(
+        self,
+        *,
+        ds_id: str,
+        sort_by: str | None = None,
+        sort_type: Literal["asc", "desc"] = "asc",
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the platform's name of the field
+        page_size: int = 50_000,
+        concurrency: int = 4,
+        max_rows: int | None = None,
+        on_cast_error: OnCastError = "fail",
+        on_change: OnChange = "restart",
+        max_restarts: int = 3,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.ds_id = ds_id
+        self.sort_by = sort_by
+        self.sort_type = sort_type
+        self.filter = filter
+        self.page_size = page_size
+        self.concurrency = concurrency
+        self.max_rows = max_rows
+        self.on_cast_error = on_cast_error
+        self.on_change = on_change
+        self.max_restarts = max_restarts
+
+    def export_to(self, target: Target) -> ExportSummary:
+        """Export the rows to a target."""
+        from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+        from airflow_provider_anaplat.rows.pages import RowQuery
+
+        query = RowQuery(
+            ds_id=self.ds_id,
+            sort_by=self.sort_by,
+            sort_type=self.sort_type,
+            filter=self.filter,
+            page_size=self.page_size,
+            concurrency=self.concurrency,
+            max_rows=self.max_rows,
+        )
+        plan = ExportPlan(query, target, self.on_cast_error, self.on_change, self.max_restarts)
+        with closing(self.client()) as client:
+            return export_rows(client, plan)

@@ -23,3 +23,7 @@ class CellError(ExportError):
 
 class OutputError(ExportError):
     """The file cannot be written."""
+
+
+class LoadError(ExportError):
+    """The rows cannot be loaded into the table."""

@@ -57,6 +57,7 @@ def run_dag(folder: Path, dag_id: str, platform: Simulator, output: Path) -> tup
             {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
         ),
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
+        "AIRFLOW_CONN_ANAPLAT_TEST_SQL": json.dumps({"conn_type": "sqlite", "host": str(output / "test.db")}),
         "ANAPLAT_TEST_OUTPUT": str(output),
         "ANAPLAT_EXPORT_PATH": str(output),
     }
@@ -101,6 +102,25 @@ def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database
     assert len(platform.requests("create_dataset")) == len(platform.requests("create_users")) == 1
     assert platform.token not in printed
     assert "s3cret-a" not in printed
+
+
+def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow_database: Path, tmp_path: Path) -> None:
+    with Simulator() as platform:
+        platform.platform.add_dataset("numbers", numbers(3))
+        tasks, _ = run_dag(airflow_database, "to_sql", platform, tmp_path)
+    assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
+        ("append", -1, "success"), ("mapped", 0, "success"), ("mapped", 1, "success"),
+    ]  # fmt: skip
+    assert [(task["xcom"]["rows"], task["xcom"]["alreadyLoaded"]) for task in tasks] == [
+        (3, True), (3, False), (3, False),
+    ]  # fmt: skip
+    with closing(sqlite3.connect(tmp_path / "test.db")) as database:
+        for table in ("append", "a", "b"):
+            assert database.execute(f'SELECT n FROM "{table}" ORDER BY n').fetchall() == [(0,), (1,), (2,)]
+        loads = database.execute("SELECT dag_id, task_id, map_index, target FROM anaplat_loads ORDER BY target")
+        assert loads.fetchall() == [
+            ("to_sql", "mapped", 0, "a"), ("to_sql", "append", -1, "append"), ("to_sql", "mapped", 1, "b"),
+        ]  # fmt: skip
 
 
 def test_the_example(airflow_database: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from airflow_provider_anaplat.provider_info import get_provider_info
 PACKAGE = Path(airflow_provider_anaplat.__file__).parent
 DAG_MODULES = [
     f"airflow_provider_anaplat.{room}.{module.name}"
-    for room in ("hooks", "operators", "sensors", "triggers")
+    for room in ("hooks", "operators", "sensors", "transfers", "triggers")
     for module in pkgutil.iter_modules([str(PACKAGE / room)])
 ]
 
@@ -60,6 +60,7 @@ def test_what_is_below_airflow_never_imports_it() -> None:
     code = """
 import sys, airflow_provider_anaplat.client.client, airflow_provider_anaplat.rows.export
 import airflow_provider_anaplat.users.provision, airflow_provider_anaplat.datasets.creation
+import airflow_provider_anaplat.sql.drivers, airflow_provider_anaplat.sql.target
 print([name for name in sys.modules if name == "airflow" or name.startswith("airflow.")])
 """
     assert run(code).strip() == "[]"
@@ -70,6 +71,7 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
     from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
     from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+    from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
     template = "{{ not_rendered_yet }}"
     operators = [
@@ -77,6 +79,7 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
         AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),  # type: ignore[arg-type]  # likewise
         AnaplatCreateUsersOperator(task_id="u", users=template),  # type: ignore[arg-type]  # likewise
         AnaplatDatasetTaskSensor(task_id="s", ds_id=template),
+        AnaplatToSqlOperator(task_id="l", ds_id=template, sql_conn_id=template, table=template, schema=template),
     ]
     for operator in operators:
         assert set(operator.template_fields) <= set(vars(operator))

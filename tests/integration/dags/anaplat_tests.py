@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pendulum
 from airflow.providers.common.compat.sdk import DAG, task
@@ -11,6 +12,7 @@ from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOper
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
 OUTPUT = os.environ.get("ANAPLAT_TEST_OUTPUT", "/nowhere")
 COMMON = {"schedule": None, "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"), "catchup": False}
@@ -32,6 +34,25 @@ for mode in ("poke", "reschedule", "deferred"):
 with DAG(dag_id="retried", default_args={"retries": 2, "retry_delay": 0}, **COMMON):
     AnaplatCreateDatasetOperator(task_id="create", account_id="a", name="once", table_query={"table": "numbers"})
     AnaplatCreateUsersOperator(task_id="users", users=[{"loginId": "a", "password": "s3cret-a"}])
+
+
+class LoadThenFail(AnaplatToSqlOperator):
+    """Its first attempt loads, and is lost before Airflow knows."""
+
+    def execute(self, context: Any) -> Any:
+        result = super().execute(context)
+        if context["ti"].try_number == 1:
+            raise RuntimeError("the worker was lost")
+        return result
+
+
+with DAG(dag_id="to_sql", default_args={"retries": 1, "retry_delay": 0}, **COMMON):
+    LoadThenFail(
+        task_id="append", ds_id="ds1", sql_conn_id="anaplat_test_sql", table="{{ task.task_id }}", mode="append"
+    )
+    AnaplatToSqlOperator.partial(
+        task_id="mapped", ds_id="ds1", sql_conn_id="anaplat_test_sql", mode="append"
+    ).expand(table=["a", "b"])
 
 with DAG(dag_id="mapped", **COMMON):
     creates = AnaplatCreateDatasetOperator.partial(

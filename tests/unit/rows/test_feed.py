@@ -21,8 +21,7 @@ def test_no_item_is_produced_while_one_waits() -> None:
     seen: list[int] = []
 
     def consume(items: Iterator[int]) -> None:
-        for _ in items:
-            seen.append(len(produced))
+        seen.extend(len(produced) for _ in items)
 
     def produce() -> Iterator[int]:
         for number in range(50):

@@ -1,0 +1,1 @@
+"""From frames of rows to a table of a database, in one transaction, without Airflow."""

@@ -1,0 +1,263 @@
+"""What differs from database to database: types, quoting, and the statements of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.sql.session import PARAMETER, Session, said
+
+Find = Callable[[Session, str | None, str], bool]
+CheckKeys = Callable[[Session, "Names"], None]
+
+
+@dataclass(frozen=True)
+class Names:
+    """The identifiers of a load, quoted.
+
+    :param table: the table that is loaded
+    :param stage: the temporary table that an upsert fills first
+    :param columns: the columns that are loaded
+    :param keys: those of them that tell rows apart
+    """
+
+    table: str
+    stage: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are no keys."""
+        return [column for column in self.columns if column not in self.keys]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A kind of database.
+
+    :param name: what messages call it
+    :param types: the column type for each type of a frame; none where tables are not created
+    :param key_text: the type of a key column that holds text
+    :param quotes: the characters before and after an identifier; the second is doubled within it
+    :param longest_name: of an identifier; None where nothing limits it
+    :param name_length: measures an identifier as the database does
+    :param finite: whether its floating-point numbers are finite
+    :param folds_case: whether column names differ by more than upper and lower case
+    :param find: whether a table exists
+    :param begin: statements that begin a transaction, beside what the driver does
+    :param lock: keeps other writers from a table until the transaction ends, and lets readers in
+    :param table_options: what follows the columns of a new table
+    :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
+    :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
+    :param create_stage: statements that create it, with the types of the table's columns
+    :param check_keys: raises where the keys cannot tell the table's rows apart; None where there is no upsert
+    :param merge: the statements that bring the rows of the temporary table into the table
+    """
+
+    name: str
+    types: Mapping[type[pl.DataType], str]
+    key_text: str
+    quotes: str
+    longest_name: int | None
+    name_length: Callable[[str], int]
+    finite: bool
+    folds_case: bool
+    find: Find
+    begin: Sequence[str] = ()
+    lock: str | None = None
+    table_options: str = ""
+    transactional_ddl: bool = True
+    stage: str = ""
+    create_stage: Sequence[str] = ()
+    check_keys: CheckKeys | None = None
+    merge: Callable[[Names], list[str]] = lambda _: []
+
+    def quote(self, name: str) -> str:
+        """Return the identifier as it stands in a statement."""
+        return f"{self.quotes[0]}{name.replace(self.quotes[1], self.quotes[1] * 2)}{self.quotes[1]}"
+
+    def qualified(self, schema: str | None, table: str) -> str:
+        """Return the quoted name of a table, with that of its schema if one is given."""
+        return f"{self.quote(schema)}.{self.quote(table)}" if schema else self.quote(table)
+
+    def stage_name(self, schema: str | None) -> str:
+        """Return the name of the temporary table."""
+        return self.stage.format(schema=f"{self.quote(schema)}." if schema else "")
+
+    def create_table(self, table: str, columns: Mapping[str, type[pl.DataType]], keys: Sequence[str]) -> str:
+        """Return the statement that creates a table.
+
+        :param table: its quoted name
+        :param columns: type of each column of the frames
+        :param keys: the columns that tell rows apart
+        """
+        lines = [f"{self.quote(name)} {self._type(dtype, name in keys)}" for name, dtype in columns.items()]
+        if keys:
+            lines.append(f"PRIMARY KEY ({', '.join(map(self.quote, keys))})")
+        return f"CREATE TABLE {table} ({', '.join(lines)}){self.table_options}"
+
+    def _type(self, dtype: type[pl.DataType], is_key: bool) -> str:
+        if not is_key:
+            return self.types[dtype]
+        return f"{self.key_text if dtype is pl.String else self.types[dtype]} NOT NULL"
+
+
+def _insert_on_conflict(names: Names) -> list[str]:
+    columns = ", ".join(names.columns)
+    updates = ", ".join(f"{column} = excluded.{column}" for column in names.others)
+    return [
+        f"INSERT INTO {names.table} ({columns}) SELECT {columns} FROM {names.stage} WHERE 1 = 1 "
+        f"ON CONFLICT ({', '.join(names.keys)}) DO {f'UPDATE SET {updates}' if updates else 'NOTHING'}"
+    ]
+
+
+def _explain_merge(session: Session, names: Names) -> None:
+    """Let the database itself say whether a unique index fits the keys, before a row is loaded."""
+    try:
+        for statement in _insert_on_conflict(names):
+            session.rows(f"EXPLAIN {statement}")
+    except session.driver.error as error:
+        raise _keys_error(names, said(error)) from error
+
+
+def _keys_error(names: Names, why: str) -> LoadError:
+    keys = ", ".join(names.keys)
+    return LoadError(
+        f"Table {names.table} cannot be updated by key_columns {keys}: {why}. Give it a primary key or a unique "
+        f"index over exactly these columns (CREATE UNIQUE INDEX ... ON {names.table} ({keys})), or change "
+        "key_columns. Nothing was loaded."
+    )
+
+
+def _find_in_postgresql(session: Session, schema: str | None, table: str) -> bool:
+    name = POSTGRESQL.qualified(schema, table)
+    return bool(session.rows(f"SELECT 1 WHERE to_regclass({PARAMETER}) IS NOT NULL", [name]))
+
+
+def _find_in_sqlite(session: Session, schema: str | None, table: str) -> bool:
+    catalog = SQLITE.qualified(schema or "main", "sqlite_master")
+    query = f"SELECT 1 FROM {catalog} WHERE type IN ('table', 'view') AND name = {PARAMETER} COLLATE NOCASE"
+    return bool(session.rows(query, [table]))
+
+
+def _find_in_mysql(session: Session, schema: str | None, table: str) -> bool:
+    query = (
+        "SELECT t.engine, e.transactions FROM information_schema.tables t "
+        "LEFT JOIN information_schema.engines e ON e.engine = t.engine "
+        f"WHERE t.table_schema = COALESCE({PARAMETER}, DATABASE()) AND t.table_name = {PARAMETER}"
+    )
+    found = session.rows(query, [schema, table])
+    for engine, transactions in found:
+        if engine is not None and transactions != "YES":
+            raise LoadError(
+                f"Table {table} is of the engine {engine}, which knows no transactions: its readers would see "
+                f"half a load, and a failure would leave one. Change it (ALTER TABLE {MYSQL.quote(table)} "
+                "ENGINE=InnoDB), or load another table."
+            )
+    return bool(found)
+
+
+def _find_by_reading(session: Session, schema: str | None, table: str) -> bool:
+    """Read the table, of a database that is not known here; it has to be there."""
+    session.rows(f"SELECT * FROM {session.driver.dialect.qualified(schema, table)} WHERE 1 = 0")
+    return True
+
+
+def _check_mysql_keys(session: Session, names: Names) -> None:
+    query = f"SHOW INDEX FROM {names.table} WHERE Non_unique = 0"
+    indexes: dict[str, set[str | None]] = {}
+    for row in session.rows(query):
+        name, column, prefix = row[2], row[4], row[7]
+        indexes.setdefault(name, set()).add(None if prefix or column is None else MYSQL.quote(column))
+    if set(names.keys) not in indexes.values():
+        raise _keys_error(names, "it has no such index")
+
+
+def _update_then_insert(names: Names) -> list[str]:
+    """ON DUPLICATE KEY UPDATE would take any other unique index of the table for the keys as well."""
+    same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
+    updates = ", ".join(f"t.{column} = s.{column}" for column in names.others)
+    selected = ", ".join(f"s.{column}" for column in names.columns)
+    insert = (
+        f"INSERT INTO {names.table} ({', '.join(names.columns)}) SELECT {selected} FROM {names.stage} AS s "
+        f"LEFT JOIN {names.table} AS t ON {same} WHERE t.{names.keys[0]} IS NULL"
+    )
+    update = f"UPDATE {names.table} AS t JOIN {names.stage} AS s ON {same} SET {updates}"
+    return [update, insert] if updates else [insert]
+
+
+POSTGRESQL = Dialect(
+    name="PostgreSQL",
+    types={pl.Int64: "BIGINT", pl.Float64: "DOUBLE PRECISION", pl.Date: "DATE", pl.String: "TEXT"},
+    key_text="TEXT",
+    quotes='""',
+    longest_name=63,
+    name_length=lambda name: len(name.encode()),
+    finite=False,
+    folds_case=False,
+    find=_find_in_postgresql,
+    # What another load has committed while this one waited for the lock must be seen by DELETE.
+    begin=("SET TRANSACTION ISOLATION LEVEL READ COMMITTED",),
+    lock="LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE",
+    stage="pg_temp.anaplat_stage",
+    create_stage=("CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA",),
+    check_keys=_explain_merge,
+    merge=_insert_on_conflict,
+)
+
+MYSQL = Dialect(
+    name="MySQL or MariaDB",
+    types={pl.Int64: "BIGINT", pl.Float64: "DOUBLE", pl.Date: "DATE", pl.String: "LONGTEXT"},
+    key_text="VARCHAR(255)",
+    quotes="``",
+    longest_name=64,
+    name_length=len,
+    finite=True,
+    folds_case=True,
+    find=_find_in_mysql,
+    table_options=" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+    transactional_ddl=False,
+    stage="{schema}`anaplat_stage`",
+    create_stage=(
+        "DROP TEMPORARY TABLE IF EXISTS {stage}",
+        "CREATE TEMPORARY TABLE {stage} ENGINE=InnoDB AS SELECT {columns} FROM {table} WHERE 1 = 0",
+    ),
+    check_keys=_check_mysql_keys,
+    merge=_update_then_insert,
+)
+
+SQLITE = Dialect(
+    name="SQLite",
+    types={pl.Int64: "BIGINT", pl.Float64: "REAL", pl.Date: "DATE", pl.String: "TEXT"},
+    key_text="TEXT",
+    quotes='""',
+    longest_name=None,
+    name_length=len,
+    finite=True,  # it would make NaN null
+    folds_case=True,
+    find=_find_in_sqlite,
+    begin=("BEGIN IMMEDIATE",),
+    stage="temp.anaplat_stage",
+    create_stage=("CREATE TEMPORARY TABLE anaplat_stage AS SELECT {columns} FROM {table} WHERE 1 = 0",),
+    check_keys=_explain_merge,
+    merge=_insert_on_conflict,
+)
+
+
+def other_dialect(quotes: str) -> Dialect:
+    """Return what is safe to assume of a database that is not known here."""
+    return Dialect(
+        name="The database",
+        types={},
+        key_text="",
+        quotes=quotes,
+        longest_name=None,
+        name_length=len,
+        finite=True,
+        folds_case=True,
+        find=_find_by_reading,
+    )

@@ -1,0 +1,260 @@
+"""A table as the target of an export: loaded in one transaction, by replacing, appending or updating."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.rows.pages import PageReader
+from airflow_provider_anaplat.rows.types import schema_of
+from airflow_provider_anaplat.sql.dialects import Dialect, Names
+from airflow_provider_anaplat.sql.ledger import Ledger, LoadKey, RecordedLoad
+from airflow_provider_anaplat.sql.session import Session
+
+log = logging.getLogger(__name__)
+
+Mode = Literal["replace", "append", "upsert"]
+
+
+@dataclass(frozen=True)
+class SqlTarget:
+    """A table, whose readers see it as it was until everything is loaded.
+
+    :param session: a session on the database
+    :param table: name of the table, without quotes and schema
+    :param schema: its schema, or in MySQL its database; by default the connection's own
+    :param mode: ``replace`` all rows, ``append`` to them, or ``upsert``: update or insert each by its keys
+    :param key_columns: the columns that tell rows apart, for ``upsert`` alone
+    :param load_key: who loads; the same load is appended once
+    :raises AnaplatRequestError: the arguments do not go together
+    """
+
+    session: Session
+    table: str
+    schema: str | None = None
+    mode: Mode = "replace"
+    key_columns: Sequence[str] = ()
+    load_key: LoadKey | None = None
+    typed: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("replace", "append", "upsert"):
+            raise AnaplatRequestError(f"mode is {self.mode!r}; it must be replace, append or upsert.")
+        if isinstance(self.key_columns, str) or bool(self.key_columns) != (self.mode == "upsert"):
+            raise AnaplatRequestError(
+                "key_columns must be a list of column names with mode='upsert', and only then."
+            )
+        if not self.table or "." in self.table:
+            raise AnaplatRequestError(
+                f"table is {self.table!r}; it must be the bare name of a table. Put its schema into the argument "
+                "schema."
+            )
+        if self.mode == "upsert" and self._dialect.check_keys is None:
+            raise AnaplatRequestError(
+                "mode='upsert' works on PostgreSQL, MySQL, MariaDB and SQLite. On this database, load a table of "
+                "its own with mode='replace' and merge it with a task that runs SQL."
+            )
+        self._check_lengths([self.table, *([self.schema] if self.schema else [])])
+
+    def __str__(self) -> str:
+        return f"table {self._name}"
+
+    @property
+    def finite(self) -> bool:
+        """Whether the database's numbers are finite."""
+        return self._dialect.finite
+
+    def recorded(self) -> RecordedLoad | None:
+        """Return what this load came to, if it was appended before."""
+        if self._ledger is None:
+            return None
+        with self.session.refusals(f"Cannot look for earlier loads of {self}"):
+            exists = self._dialect.find(self.session, self.schema, self.table)
+            return self._ledger.find() if exists else None
+
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> None:
+        """Load all frames, or none."""
+        columns = schema_of(reader.columns, typed=True)
+        self._check_columns(list(columns), reader.ds_id)
+        with self.session.refusals(f"Cannot load dataset {reader.ds_id} into {self}"):
+            if self._ledger is not None:
+                self._ledger.create()
+            if self._dialect.find(self.session, self.schema, self.table):
+                spelled = self._spelled(list(columns), reader.ds_id)
+                self._load(frames, reader, self._names(self._name, list(columns), spelled), new=False)
+            else:
+                self._load_new(frames, reader, columns)
+
+    def _load_new(
+        self, frames: Iterator[pl.DataFrame], reader: PageReader, columns: dict[str, type[pl.DataType]]
+    ) -> None:
+        names = self._names(self._name, list(columns), list(columns))
+        if self._dialect.transactional_ddl:
+            create = self._dialect.create_table(self._name, columns, self.key_columns)
+            self._load(frames, reader, names, new=True, create=create)
+        elif self.mode == "append":
+            # Here a new table is seen at once. Empty, it is what rows can be appended to and recorded with.
+            self.session.run(self._dialect.create_table(self._name, columns, ()))
+            self._load(frames, reader, names, new=True)
+        else:
+            self._load_and_rename(frames, reader, columns)
+
+    def _load_and_rename(
+        self, frames: Iterator[pl.DataFrame], reader: PageReader, columns: dict[str, type[pl.DataType]]
+    ) -> None:
+        """Load a table of another name, which takes its own when it is complete."""
+        digest = hashlib.sha256(self.table.encode()).hexdigest()[:16]
+        unfinished = self._dialect.qualified(self.schema, f"anaplat_new_{digest}")
+        self.session.run(f"DROP TABLE IF EXISTS {unfinished}")  # a dead worker may have left it
+        self.session.run(self._dialect.create_table(unfinished, columns, self.key_columns))
+        try:
+            self._load(frames, reader, self._names(unfinished, list(columns), list(columns)), new=True)
+            self.session.run(f"RENAME TABLE {unfinished} TO {self._name}")
+        except BaseException:
+            self._drop(unfinished)
+            raise
+
+    def _load(
+        self, frames: Iterator[pl.DataFrame], reader: PageReader, names: Names, *, new: bool, create: str = ""
+    ) -> None:
+        with self.session.transaction():
+            if create:
+                self.session.run(create)
+            if self._ledger is not None:
+                self._ledger.add(_recorded(reader), anew=new)
+            if self.mode == "replace" and not new:
+                self._empty()
+            rows = (
+                self._merge(frames, names) if self.mode == "upsert" else self._insert(frames, names, names.table)
+            )
+            if self._ledger is not None:
+                self._ledger.set_rows(rows)
+
+    def _empty(self) -> None:
+        """Delete all rows; TRUNCATE would show an empty table to transactions that began before."""
+        if self._dialect.lock:
+            self.session.run(self._dialect.lock.format(table=self._name))
+        self.session.run(f"DELETE FROM {self._name}")
+
+    def _insert(self, frames: Iterator[pl.DataFrame], names: Names, into: str) -> int:
+        return self.session.driver.load(self.session, into, names.columns, self._with_keys(frames))
+
+    def _merge(self, frames: Iterator[pl.DataFrame], names: Names) -> int:
+        columns = ", ".join(names.columns)
+        for statement in self._dialect.create_stage:
+            self.session.run(statement.format(stage=names.stage, columns=columns, table=names.table))
+        if self._dialect.check_keys is not None:
+            self._dialect.check_keys(self.session, names)
+        rows = self._insert(frames, names, names.stage)
+        self._refuse_duplicates(names)
+        for statement in self._dialect.merge(names):
+            self.session.run(statement)
+        return rows
+
+    def _with_keys(self, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield the frames, whose rows all have their keys."""
+        rows = 0
+        for frame in frames:
+            for key in self.key_columns:
+                if frame[key].null_count():
+                    row = rows + frame[key].is_null().arg_true()[0] + 1
+                    raise LoadError(
+                        f"Row {row:,} of the dataset (counted from 1) has null in the key column {key!r}, so it "
+                        "cannot be told apart from others. Filter such rows out, or change key_columns. "
+                        f"Nothing was loaded into {self}."
+                    )
+            yield frame
+            rows += frame.height
+
+    def _refuse_duplicates(self, names: Names) -> None:
+        keys = ", ".join(names.keys)
+        query = f"SELECT {keys} FROM {names.stage} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+        for values in self.session.rows(query):
+            raise LoadError(
+                f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "
+                f"clear which one {self} should hold. Change key_columns or the dataset. Nothing was loaded."
+            )
+
+    def _check_columns(self, names: list[str], ds_id: str) -> None:
+        if not names:
+            raise LoadError(f"Dataset {ds_id} has no columns, so there is nothing to load into {self}.")
+        self._check_lengths(names)
+        unknown = [key for key in self.key_columns if key not in names]
+        if unknown:
+            raise AnaplatRequestError(
+                f"key_columns: dataset {ds_id} has no column {_listed(unknown)}; it has {_listed(names)}."
+            )
+
+    def _check_lengths(self, names: Sequence[str]) -> None:
+        """Refuse a name that the database would cut, so that it meant another table or column."""
+        longest = self._dialect.longest_name
+        for name in names:
+            if longest is not None and self._dialect.name_length(name) > longest:
+                raise LoadError(
+                    f"The name {name!r} is longer than the {longest} that {self._dialect.name} allows. Rename the "
+                    "column on the platform, or choose a shorter table name."
+                )
+
+    def _spelled(self, names: list[str], ds_id: str) -> list[str]:
+        """Return the table's own spelling of the dataset's column names."""
+        existing = self.session.columns(self._name)
+        spelling = {name.casefold(): name for name in existing} if self._dialect.folds_case else {}
+        spelling.update({name: name for name in existing})
+        spelled = {name: spelling.get(name) or spelling.get(name.casefold()) for name in names}
+        missing = [name for name, found in spelled.items() if found is None]
+        if missing:
+            raise LoadError(
+                f"{self} lacks the columns {_listed(missing)} of dataset {ds_id}; it has {_listed(existing)}. Add "
+                "them with ALTER TABLE, or drop the table to have it created anew. Nothing was loaded."
+            )
+        found = [name for name in spelled.values() if name is not None]
+        if len(set(found)) < len(found):
+            raise LoadError(f"Several columns of dataset {ds_id} have names that are one column in {self}: "
+                            f"{_listed(names)}. Rename them on the platform.")  # fmt: skip
+        return found
+
+    def _names(self, table: str, names: Sequence[str], spelled: Sequence[str]) -> Names:
+        """Return the quoted names of a load.
+
+        :param names: the dataset's column names
+        :param spelled: the same as the table spells them
+        """
+        quoted = {name: self._dialect.quote(own) for name, own in zip(names, spelled, strict=True)}
+        keys = [quoted[key] for key in self.key_columns]
+        return Names(table, self._dialect.stage_name(self.schema), list(quoted.values()), keys)
+
+    def _drop(self, table: str) -> None:
+        try:
+            self.session.run(f"DROP TABLE IF EXISTS {table}")
+        except self.session.driver.error as error:  # why the table is dropped matters more
+            log.warning("Could not drop the unfinished table %s: %s", table, error)
+
+    @property
+    def _dialect(self) -> Dialect:
+        return self.session.driver.dialect
+
+    @property
+    def _name(self) -> str:
+        return self._dialect.qualified(self.schema, self.table)
+
+    @property
+    def _ledger(self) -> Ledger | None:
+        if self.mode != "append" or self.load_key is None:
+            return None
+        return Ledger(self.session, self.schema, self.table, self.load_key)
+
+
+def _recorded(reader: PageReader) -> RecordedLoad:
+    snapshot = reader.snapshot
+    return RecordedLoad(reader.ds_id, 0, len(snapshot.columns), snapshot.version, snapshot.utime)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))

@@ -1,0 +1,1 @@
+"""Airflow transfers of the Anaplat provider."""

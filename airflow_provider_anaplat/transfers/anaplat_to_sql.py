@@ -1,0 +1,138 @@
+"""Load the rows of a dataset into a table of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
+
+from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_anaplat.sql.ledger import LoadKey
+    from airflow_provider_anaplat.sql.session import Session
+    from airflow_provider_anaplat.sql.target import Mode, SqlTarget
+
+
+class AnaplatToSqlOperator(AnaplatRowsOperator):
+    """Load all rows of a dataset into a table, in one transaction (contract: operation 3).
+
+    Readers see the table as it was until all rows are loaded; after a failure it is as it was. PostgreSQL is
+    loaded with COPY, other databases with INSERT. PostgreSQL, MySQL, MariaDB and SQLite create a missing table
+    (INT and LONG as BIGINT, DOUBLE as a double, DATE as date, everything else as text); on others, which load
+    with ``replace`` and ``append``, it must be there. An existing table keeps its rights, views and indexes.
+    Columns are found by their names; those that the dataset lacks keep their defaults.
+
+    A task that is run again replaces or updates with the same end. With ``append``, a line in the table
+    ``anaplat_loads``, beside the one that is loaded, says which task instances (DAG, run, task, map index) have
+    loaded: run again or cleared, they load nothing and return what the line says. To load again, delete the line
+    or start another DAG run.
+
+    How the rows are read, with ``ds_id``, ``sort_by``, ``sort_type``, ``filter``, ``page_size``,
+    ``concurrency``, ``max_rows``, ``on_cast_error``, ``on_change`` and ``max_restarts``,
+    :class:`AnaplatRowsOperator` says.
+
+    :param sql_conn_id: id of the database's Airflow connection, of any type whose hook speaks DB-API (templated)
+    :param table: name of the table, without its schema (templated)
+    :param schema: its schema, or in MySQL its database; by default the connection's own (templated)
+    :param mode: ``replace`` all rows, ``append`` to them, or ``upsert``: update each by its keys, or insert it
+    :param key_columns: with ``upsert``, the columns that tell rows apart; the table must have a primary key or a
+        unique index over exactly these, and gets one where it is created (templated)
+
+    Returns ``dsId``, ``table``, ``mode``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime`` of
+    the dataset, and ``alreadyLoaded``: whether an earlier attempt had appended the rows.
+
+    Raises :class:`LoadError` where the database refuses or the table does not fit, another :class:`ExportError`
+    where the rows are not whole or fit no type, and another :class:`AnaplatError` where the platform does not
+    answer.
+    """
+
+    template_fields: Sequence[str] = (
+        *AnaplatRowsOperator.template_fields,
+        "sql_conn_id",
+        "table",
+        "schema",
+        "key_columns",
+    )
+
+    def __init__(
+        self,
+        *,
+        sql_conn_id: str,
+        table: str,
+        schema: str | None = None,
+        mode: Mode = "replace",
+        key_columns: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sql_conn_id = sql_conn_id
+        self.table = table
+        self.schema = schema
+        self.mode = mode
+        self.key_columns = key_columns
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Load the rows."""
+        hook = self._hook()
+        with closing(hook.get_conn()) as connection:
+            target = self._target(_session(hook, connection), _load_key(context))
+            load = target.recorded()
+            if load is not None:
+                self.log.warning(
+                    "An earlier attempt of this task has appended %d rows of dataset %s to %s, so nothing is "
+                    "loaded. To load again, delete its line from the table anaplat_loads or start another DAG run",
+                    load.rows, load.ds_id, target,
+                )  # fmt: skip
+            summary = load or self.export_to(target)
+        return {
+            "dsId": load.ds_id if load else self.ds_id,
+            "table": f"{self.schema}.{self.table}" if self.schema else self.table,
+            "mode": self.mode,
+            "rows": summary.rows,
+            "columns": summary.columns,
+            "version": summary.version,
+            "utime": summary.utime,
+            "alreadyLoaded": load is not None,
+        }
+
+    def _hook(self) -> Any:
+        from airflow.providers.common.sql.hooks.sql import DbApiHook
+
+        connection: Any = BaseHook.get_connection(self.sql_conn_id)
+        hook = connection.get_hook()
+        if not isinstance(hook, DbApiHook):
+            raise AirflowFailException(
+                f"The connection {self.sql_conn_id!r} is of no database: its hook is {type(hook).__name__}, and "
+                "no DbApiHook. Name the connection of a database in sql_conn_id."
+            )
+        return hook
+
+    def _target(self, session: Session, load_key: LoadKey | None) -> SqlTarget:
+        from airflow_provider_anaplat.sql.target import SqlTarget
+
+        keys = self.key_columns or ()
+        return SqlTarget(session, self.table, self.schema, self.mode, keys, load_key)
+
+
+def _session(hook: Any, connection: Any) -> Session:
+    from airflow_provider_anaplat.sql.drivers import open_session
+
+    if hook.supports_autocommit:
+        hook.set_autocommit(connection, False)
+    before, after = hook.escape_word_format.split("{}")
+    return open_session(connection, placeholder=hook.placeholder, quotes=before + after)
+
+
+def _load_key(context: Context) -> LoadKey | None:
+    """Return what identifies the task instance; None where the operator runs without Airflow's machinery."""
+    from airflow_provider_anaplat.sql.ledger import LoadKey
+
+    instance: Any = context.get("ti")
+    if instance is None:
+        return None
+    return LoadKey(instance.dag_id, instance.run_id, instance.task_id, instance.map_index)

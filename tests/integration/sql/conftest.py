@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from databases import DATABASES, DRIVERS, Database, database, set_connection
+
+from airflow_provider_anaplat.simulator import Simulator
+from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
+
+Load = Callable[..., dict[str, Any]]
+
+
+def _opened(driver: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    with database(driver, folder) as found:
+        set_connection(monkeypatch, found)
+        yield found
+
+
+@pytest.fixture(params=DATABASES)
+def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    yield from _opened(request.param, tmp_path, monkeypatch)
+
+
+@pytest.fixture(params=DRIVERS)
+def each(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    yield from _opened(request.param, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def postgres(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    yield from _opened("postgres", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def mysql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    yield from _opened("mysql-connector", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def load(connect: Callable[..., None], platform: Simulator) -> Load:
+    """Run the operator; ``run`` is the DAG run that it belongs to, None for none."""
+    connect(platform)
+
+    def load(run: str | None = None, **arguments: Any) -> dict[str, Any]:
+        context: Any = {}
+        if run is not None:
+            context = {"ti": SimpleNamespace(dag_id="dag", run_id=run, task_id="load", map_index=-1)}
+        arguments = {"ds_id": "ds1", "sql_conn_id": "database", "table": "sales", **arguments}
+        return AnaplatToSqlOperator(task_id="load", **arguments).execute(context)
+
+    return load

@@ -1,0 +1,204 @@
+"""What cannot be loaded, and what the person who reads the log is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
+from conftest import numbers
+from databases import Database
+
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.rows.errors import CellError, LoadError
+from airflow_provider_anaplat.simulator import Simulator, Table
+
+UPSERT: dict[str, Any] = {"mode": "upsert", "key_columns": ["n"]}
+
+
+@pytest.fixture(autouse=True)
+def dataset(platform: Simulator) -> Any:
+    return platform.platform.add_dataset("sales", numbers(3))
+
+
+def text(value: str | None) -> Table:
+    return Table.of_rows([("n", "INT"), ("text", "STRING")], [["1", "good"], ["2", value]])
+
+
+def pages(platform: Simulator) -> int:
+    return len(platform.requests("read_rows"))
+
+
+def test_columns_that_the_table_lacks(each: Database, load: Any, platform: Simulator) -> None:
+    each.run("CREATE TABLE sales (a INT, b INT)", "INSERT INTO sales VALUES (1, 2)")
+    with pytest.raises(LoadError, match=r"lacks the columns 'n', 'half' of dataset ds1; it has 'a', 'b'"):
+        load(page_size=1, concurrency=1)
+    assert each.rows("SELECT * FROM sales") == [(1, 2)]
+    assert pages(platform) == 1
+
+
+def test_two_columns_that_are_one_to_the_database(each: Database, load: Any, dataset: Any) -> None:
+    dataset.table = Table.of_rows([("a", "INT"), ("A", "INT")], [["1", "2"]])
+    each.run("CREATE TABLE sales (a INT)")
+    with pytest.raises(LoadError, match="'A'"):
+        load()
+
+
+def test_a_column_of_other_case_is_found_where_case_makes_no_difference(db: Database, load: Any) -> None:
+    db.run(f"CREATE TABLE sales ({db.quote('N')} INT PRIMARY KEY, {db.quote('HALF')} FLOAT)")
+    if db.name == "postgres":
+        with pytest.raises(LoadError, match="lacks the columns 'n', 'half'"):
+            load()
+        return
+    load(**UPSERT)
+    load()
+    assert db.rows("SELECT N FROM sales ORDER BY N") == [(0,), (1,), (2,)]
+
+
+def test_a_table_without_a_unique_index(each: Database, load: Any, platform: Simulator) -> None:
+    each.run("CREATE TABLE sales (n INT, half FLOAT, other INT, PRIMARY KEY (n, half))")
+    with pytest.raises(LoadError, match=r"key_columns .n.: .*(no unique|not match|no such).*CREATE UNIQUE INDEX"):
+        load(**UPSERT, page_size=1, concurrency=1)
+    assert pages(platform) == 1
+
+
+def test_a_key_twice(each: Database, load: Any, dataset: Any) -> None:
+    load(**UPSERT)
+    dataset.table = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [["1", "7"], ["2", None], ["1", "8"]])
+    with pytest.raises(LoadError, match=r"several rows with the key .n. = 1,"):
+        load(**UPSERT)
+    assert each.rows("SELECT n, half FROM sales ORDER BY n") == [(0, 0), (1, 0.5), (2, 1)]
+
+
+def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
+    load(**UPSERT)
+    dataset.table = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [["5", "7"], [None, "8"]])
+    with pytest.raises(LoadError, match=r"Row 2 of the dataset .* null in the key column 'n'"):
+        load(**UPSERT, page_size=1)
+    assert each.rows("SELECT COUNT(*) FROM sales") == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"mode": "truncate"}, "replace, append or upsert"),
+        ({"mode": "upsert"}, "key_columns must be a list"),
+        ({"mode": "upsert", "key_columns": "n"}, "key_columns must be a list"),
+        ({"key_columns": ["n"]}, "only then"),
+        ({"mode": "upsert", "key_columns": ["n", "x"]}, "has no column 'x'; it has 'n', 'half'"),
+        ({"table": "public.sales"}, "into the argument schema"),
+        ({"table": ""}, "bare name"),
+    ],
+)
+def test_arguments_that_cannot_work(db: Database, load: Any, arguments: Any, words: str) -> None:
+    with pytest.raises(AnaplatRequestError, match=words):
+        load(**arguments)
+    assert db.tables() == []
+
+
+def test_names_that_the_database_would_cut(each: Database, load: Any, dataset: Any) -> None:
+    long = "é" * 32 if each.name == "postgres" else "x" * 65
+    dataset.table = Table.of_rows([(long, "INT")], [["1"]])
+    if each.name == "sqlite":
+        load(table=long)
+        return
+    with pytest.raises(LoadError, match=rf"{long}' is longer than the 6[34]"):
+        load()
+    with pytest.raises(LoadError, match=rf"{long}' is longer than the 6[34]"):
+        load(table=long)
+    assert each.tables() == []
+
+
+def test_a_text_too_long_for_its_column(each: Database, load: Any, dataset: Any) -> None:
+    if each.name == "sqlite":
+        pytest.skip("SQLite limits no text")
+    each.run("CREATE TABLE sales (n INT, text VARCHAR(5))", "INSERT INTO sales VALUES (9, 'old')")
+    dataset.table = text("too long")
+    with pytest.raises(LoadError, match=r"into table .sales.: .* says: .*(too long|Data too long)"):
+        load()
+    assert each.rows("SELECT * FROM sales") == [(9, "old")]
+
+
+def test_nul_in_postgresql(postgres: Database, load: Any, dataset: Any) -> None:
+    postgres.run("CREATE TABLE sales (n INT, text TEXT)", "INSERT INTO sales VALUES (9, 'old')")
+    dataset.table = text("a\0b")
+    with pytest.raises(LoadError, match=r"dataset ds1 into table .* PostgreSQL says: invalid byte sequence.*0x00"):
+        load()
+    assert postgres.rows("SELECT * FROM sales") == [(9, "old")]
+
+
+def test_a_trigger_that_keeps_rows_away(postgres: Database, load: Any) -> None:
+    postgres.run(
+        "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
+        "CREATE FUNCTION keep_away() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "CREATE TRIGGER none BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION keep_away()",
+    )
+    with pytest.raises(LoadError, match="took 0 of 3 rows"):
+        load()
+
+
+@pytest.mark.parametrize("cell", ["NaN", "inf"])
+def test_numbers_that_are_none(each: Database, load: Any, dataset: Any, cell: str) -> None:
+    dataset.table = Table.of_rows([("d", "DOUBLE")], [[cell]])
+    if each.name == "postgres":
+        load()
+        assert each.rows("SELECT d::text FROM sales") == [({"NaN": "NaN", "inf": "Infinity"}[cell],)]
+        return
+    with pytest.raises(CellError, match="not a DOUBLE"):
+        load()
+
+
+def test_no_rights(postgres: Database, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    role = f"{postgres.schema}_reader"
+    postgres.run(
+        "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
+        f"CREATE ROLE {role} LOGIN PASSWORD 's3cret-pass'",
+        f"GRANT USAGE ON SCHEMA {postgres.schema} TO {role}",
+        f"GRANT SELECT ON sales TO {role}",
+    )
+    fields = {**postgres.fields, "login": role, "password": "s3cret-pass"}
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
+    try:
+        with pytest.raises(LoadError, match='into table "sales": PostgreSQL says: permission denied') as caught:
+            load()
+        assert "s3cret-pass" not in str(caught.value)
+    finally:
+        postgres.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_an_engine_without_transactions(mysql: Database, load: Any) -> None:
+    mysql.run("CREATE TABLE sales (n BIGINT, half DOUBLE) ENGINE=MyISAM", "INSERT INTO sales VALUES (9, 9)")
+    with pytest.raises(LoadError, match=re.escape("ALTER TABLE `sales` ENGINE=InnoDB")):
+        load()
+    assert mysql.rows("SELECT * FROM sales") == [(9, 9)]
+
+
+def test_nothing_is_cut_where_the_server_is_lenient(mysql: Database, load: Any, dataset: Any) -> None:
+    mysql.run("CREATE TABLE sales (n INT, text VARCHAR(5))")
+    (mode,) = mysql.rows("SELECT @@GLOBAL.sql_mode")
+    mysql.run("SET GLOBAL sql_mode = ''")
+    try:
+        dataset.table = text("too long")
+        with pytest.raises(LoadError, match="Data too long for column 'text'"):
+            load()
+    finally:
+        mysql.run(f"SET GLOBAL sql_mode = '{mode[0]}'")
+
+
+def test_a_connection_that_is_no_database(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps({"conn_type": "anaplat", "host": "h", "password": "p"}))
+    with pytest.raises(AirflowFailException, match="AnaplatHook"):
+        load()
+
+
+def test_a_server_that_is_not_there(db: Database, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if db.name == "sqlite":
+        fields = {**db.fields, "host": "/nowhere/at/all.db"}
+    else:
+        fields = {**db.fields, "port": 1, "password": "s3cret-pass"}
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
+    with pytest.raises(Exception, match=r"(?i)connect|open") as caught:
+        load()
+    assert "s3cret-pass" not in repr(caught.value)

@@ -1,0 +1,274 @@
+"""All or nothing, once: readers beside a load, loads beside each other, failures in the middle, dead workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from conftest import numbers
+from databases import Database
+
+from airflow_provider_anaplat.client.errors import AnaplatPermissionError
+from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, LoadError
+from airflow_provider_anaplat.simulator import Simulator, Table, replies
+
+MODES: list[dict[str, Any]] = [{"mode": "replace"}, {"mode": "append"}, {"mode": "upsert", "key_columns": ["n"]}]
+OLD = [(100,), (101,)]
+LOADED = [(n,) for n in range(30)]
+# Pages of ten rows, one request at a time: the second is asked for when the first is in the table.
+SLOWLY: dict[str, Any] = {"page_size": 10, "concurrency": 1}
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def third_page(body: Any) -> bool:
+    return bool(body["offset"] == 20)
+
+
+def asked_for_third_page(platform: Simulator, times: int = 1) -> Callable[[], bool]:
+    return lambda: sum(third_page(request.body) for request in platform.requests("read_rows")) >= times
+
+
+@contextmanager
+def held_in_the_middle(platform: Simulator, load: Any, **arguments: Any) -> Iterator[tuple[Future[Any], Any]]:
+    """Start a load that stands still when two of three pages are in the table; the block may let it go on."""
+    go_on = threading.Event()
+    platform.inject("read_rows", replies.hold(go_on), when=third_page)
+    with ThreadPoolExecutor(2) as pool:
+        loading = pool.submit(load, **SLOWLY, **arguments)
+        try:
+            wait_until(asked_for_third_page(platform))
+            yield loading, (go_on, pool)
+        finally:
+            go_on.set()
+
+
+def old_table(db: Database) -> None:
+    db.run(
+        "CREATE TABLE sales (n BIGINT PRIMARY KEY, half DOUBLE PRECISION)",
+        "INSERT INTO sales (n) VALUES (100), (101)",
+    )
+
+
+def expected(mode: str) -> list[tuple[int]]:
+    return LOADED if mode == "replace" else LOADED + OLD
+
+
+def stored(db: Database) -> list[tuple[Any, ...]]:
+    return db.rows("SELECT n FROM sales ORDER BY n")
+
+
+@pytest.fixture(autouse=True)
+def dataset(platform: Simulator) -> Any:
+    return platform.platform.add_dataset("sales", numbers(30))
+
+
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_readers_see_the_old_table_or_the_new_one(
+    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+) -> None:
+    old_table(each)
+    with held_in_the_middle(platform, load, **arguments) as (loading, (go_on, _)):
+        assert stored(each) == OLD
+        go_on.set()
+        assert loading.result()["rows"] == 30
+    assert stored(each) == expected(arguments["mode"])
+
+
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_a_new_table_is_seen_when_it_is_complete(
+    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+) -> None:
+    with held_in_the_middle(platform, load, **arguments) as (loading, _):
+        if "sales" in each.tables():  # to append is the one mode, and MySQL the one database, with an empty one
+            assert (each.name, arguments["mode"], stored(each)) == ("mysql", "append", [])
+    assert loading.result()["rows"] == 30
+    assert stored(each) == LOADED
+    assert each.tables() == ["sales"]
+
+
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_a_failure_in_the_middle_leaves_the_old_table(
+    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+) -> None:
+    old_table(each)
+    platform.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
+    with pytest.raises(AnaplatPermissionError):
+        load("run", **SLOWLY, **arguments)
+    assert stored(each) == OLD
+    assert load("run", **arguments)["alreadyLoaded"] is False
+    assert stored(each) == expected(arguments["mode"])
+
+
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_a_failure_in_the_middle_leaves_no_new_table(
+    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+) -> None:
+    platform.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
+    with pytest.raises(AnaplatPermissionError):
+        load(**SLOWLY, **arguments)
+    if each.name == "mysql" and arguments["mode"] == "append":
+        assert stored(each) == []
+    else:
+        assert each.tables() == []
+
+
+def test_a_cell_that_fits_no_type_leaves_the_old_table(db: Database, load: Any, dataset: Any) -> None:
+    old_table(db)
+    dataset.table = Table.of_rows([("n", "LONG")], [["1"], ["2"], ["x"]])
+    with pytest.raises(CellError, match="'x' is not a LONG"):
+        load(page_size=1)
+    assert stored(db) == OLD
+
+
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_a_dataset_that_changes_in_the_middle_is_loaded_anew(
+    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+) -> None:
+    old_table(each)
+
+    def refreshed(body: Any) -> bool:
+        if third_page(body):
+            platform.platform.refresh("ds1", numbers(12))
+        return False
+
+    platform.inject("read_rows", replies.reset(), when=refreshed, times=None)
+    result = load("run", **SLOWLY, **arguments)
+    assert (result["rows"], result["version"]) == (12, 2)
+    kept = [] if arguments["mode"] == "replace" else OLD
+    assert stored(each) == [(n,) for n in range(12)] + kept
+
+
+def test_or_is_not_loaded_at_all(db: Database, load: Any, platform: Simulator) -> None:
+    old_table(db)
+
+    def refreshed(body: Any) -> bool:
+        if third_page(body):
+            platform.platform.refresh("ds1")
+        return False
+
+    platform.inject("read_rows", replies.reset(), when=refreshed, times=None)
+    with pytest.raises(DatasetChangedError, match="version 1 became 2"):
+        load(on_change="fail", **SLOWLY)
+    assert stored(db) == OLD
+
+
+@pytest.mark.parametrize("offset", [0, 10, 20])
+@pytest.mark.parametrize("fault", [replies.reset(), replies.cut(), replies.http_status(503)])
+def test_faults_of_a_page_are_ridden_out(
+    db: Database, load: Any, platform: Simulator, offset: int, fault: Any
+) -> None:
+    platform.inject("read_rows", fault, when=lambda body: bool(body["offset"] == offset))
+    assert load(page_size=10)["rows"] == 30
+    assert stored(db) == LOADED
+
+
+def test_what_was_appended_is_not_appended_again(each: Database, load: Any, platform: Simulator) -> None:
+    first = load("run", mode="append")
+    asked = len(platform.ledger)
+    assert load("run", mode="append") == {**first, "alreadyLoaded": True}
+    assert len(platform.ledger) == asked
+    assert stored(each) == LOADED
+    ((dag, run, task, index, target, ds_id, rows),) = each.rows(
+        "SELECT dag_id, run_id, task_id, map_index, target, ds_id, row_count FROM anaplat_loads"
+    )
+    assert (dag, run, task, index, target, ds_id, int(rows)) == ("dag", "run", "load", -1, "sales", "ds1", 30)
+
+
+def test_until_its_line_is_deleted_or_its_table_dropped(each: Database, load: Any) -> None:
+    load("run", mode="append")
+    each.run("DELETE FROM anaplat_loads")
+    assert load("run", mode="append")["alreadyLoaded"] is False
+    assert len(stored(each)) == 60
+    each.run("DROP TABLE sales")
+    assert load("run", mode="append")["alreadyLoaded"] is False
+    assert stored(each) == LOADED
+    assert load("run", mode="append")["alreadyLoaded"] is True
+
+
+def test_two_attempts_at_once_append_once(each: Database, load: Any, platform: Simulator) -> None:
+    """The worker that Airflow takes for dead may go on."""
+    each.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)", "INSERT INTO sales (n) VALUES (100), (101)")
+    load("before", mode="append", max_rows=0)  # so that the table of loads is there
+    with held_in_the_middle(platform, load, run="run", mode="append") as (loading, (go_on, pool)):
+        second = pool.submit(load, "run", mode="append")
+        wait_until(lambda: platform.requests("read_rows")[-1].body["offset"] == 0)
+        go_on.set()
+        assert loading.result()["alreadyLoaded"] is False
+        with pytest.raises(LoadError, match=r"anaplat_loads|Duplicate entry|duplicate key"):
+            second.result()
+    assert stored(each) == LOADED + OLD
+    assert load("run", mode="append")["alreadyLoaded"] is True
+
+
+def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: Any, platform: Simulator) -> None:
+    each.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)", "INSERT INTO sales (n) VALUES (100)")
+    with held_in_the_middle(platform, load) as (loading, (go_on, pool)):
+        second = pool.submit(load)
+        wait_until(lambda: platform.requests("read_rows")[-1].body["offset"] == 0)
+        assert stored(each) == [(100,)]
+        go_on.set()
+        assert loading.result()["rows"] == second.result()["rows"] == 30
+    assert stored(each) == LOADED
+
+
+CHILD = """
+import json, os, signal, sys
+from types import SimpleNamespace
+from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
+instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="load", map_index=-1)
+AnaplatToSqlOperator(task_id="load", ds_id="ds1", sql_conn_id="database", table="sales", page_size=10,
+                     concurrency=1, **json.loads(sys.argv[1])).execute({"ti": instance})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def worker(arguments: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """A worker that dies as soon as the rows are committed, before it could say so."""
+    return subprocess.Popen([sys.executable, "-c", CHILD, json.dumps(arguments)], env=dict(os.environ))
+
+
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_a_worker_that_dies_after_the_commit(db: Database, load: Any, arguments: dict[str, Any]) -> None:
+    old_table(db)
+    with worker(arguments) as process:
+        assert process.wait(60) == -signal.SIGKILL
+    assert stored(db) == expected(arguments["mode"])
+    result = load("run", **arguments)
+    assert (result["rows"], result["alreadyLoaded"]) == (30, arguments["mode"] == "append")
+    assert stored(db) == expected(arguments["mode"])
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
+def test_a_worker_that_dies_in_the_middle(
+    db: Database, load: Any, platform: Simulator, arguments: dict[str, Any], existing: bool
+) -> None:
+    if existing:
+        old_table(db)
+    go_on = threading.Event()
+    platform.inject("read_rows", replies.hold(go_on), when=third_page)
+    with worker(arguments) as process:
+        wait_until(asked_for_third_page(platform))
+        process.kill()
+    go_on.set()
+    if existing:
+        assert stored(db) == OLD
+    assert load("run", **arguments)["alreadyLoaded"] is False
+    assert stored(db) == (expected(arguments["mode"]) if existing else LOADED)
+    assert set(db.tables()) <= {"sales", "anaplat_loads"}
