@@ -20,6 +20,7 @@ from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
+    from airflow_provider_anaplat.rows.pages import RowQuery
     from airflow_provider_anaplat.rows.targets import Target
 
 
@@ -112,9 +113,16 @@ class AnaplatRowsOperator(AnaplatOperator):
     def export_to(self, target: Target) -> ExportSummary:
         """Export the rows to a target."""
         from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+
+        plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
+        with closing(self.client()) as client:
+            return export_rows(client, plan)
+
+    def row_query(self) -> RowQuery:
+        """Return which rows to read, and how."""
         from airflow_provider_anaplat.rows.pages import RowQuery
 
-        query = RowQuery(
+        return RowQuery(
             ds_id=self.ds_id,
             sort_by=self.sort_by,
             sort_type=self.sort_type,
@@ -123,6 +131,3 @@ class AnaplatRowsOperator(AnaplatOperator):
             concurrency=self.concurrency,
             max_rows=self.max_rows,
         )
-        plan = ExportPlan(query, target, self.on_cast_error, self.on_change, self.max_restarts)
-        with closing(self.client()) as client:
-            return export_rows(client, plan)

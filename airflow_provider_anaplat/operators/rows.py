@@ -78,8 +78,8 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Export the rows."""
-        file_format, compression = self._format()
-        summary = self.export_to(self._target(file_format, f".{file_format}{compression}"))
+        file_format, suffix = self.file_format_and_suffix()
+        summary = self.export_to(self._target(file_format, suffix))
         return {
             "dsId": self.ds_id,
             "path": str(self.output_path),
@@ -91,8 +91,8 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
             "bytes": summary.bytes,
         }
 
-    def _format(self) -> tuple[FileFormat, str]:
-        """Return the format and the suffix of its compression, which may be none."""
+    def file_format_and_suffix(self) -> tuple[FileFormat, str]:
+        """Return the format, and the suffix of its files with that of their compression."""
         path = str(self.output_path).lower()
         given = f".{self.file_format}".lower() if self.file_format else ""
         compression = next((end for end in _COMPRESSIONS if given.endswith(end) or path.endswith(end)), "")
@@ -104,17 +104,18 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
                 "set file_format to csv, ndjson or parquet. CSV and NDJSON may end in .gz or .zst besides; "
                 "Parquet is compressed within."
             )
-        return file_format, compression
+        return file_format, f".{file_format}{compression}"
 
     def _target(self, file_format: FileFormat, suffix: str) -> Target:
         from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 
-        path, sink = path_of(self.output_path), self._sink(file_format)
+        path, sink = path_of(self.output_path), self.sink(file_format)
         if self.rows_per_file is None:
             return FileTarget(path, sink, suffix)
         return PartsTarget(path, sink, suffix, self.rows_per_file)
 
-    def _sink(self, file_format: FileFormat) -> Sink:
+    def sink(self, file_format: FileFormat) -> Sink:
+        """Return what writes the format."""
         from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
 
         if file_format == "csv":

@@ -21,6 +21,10 @@ class CellError(ExportError):
     """A cell holds what its column's type cannot hold."""
 
 
+class UnplannedError(ExportError):
+    """The plan of an export by several workers, or a part of it, is missing."""
+
+
 class OutputError(ExportError):
     """The file cannot be written."""
 

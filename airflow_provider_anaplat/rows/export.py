@@ -13,7 +13,7 @@ import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
-from airflow_provider_anaplat.rows.decode import Page
+from airflow_provider_anaplat.rows.decode import Page, Snapshot
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.progress import Progress
@@ -38,6 +38,7 @@ class ExportPlan:
     :param on_cast_error: what becomes of a cell that its column's type cannot hold
     :param on_change: what to do when the dataset is updated while its rows are read
     :param max_restarts: how often to start again from nothing
+    :param snapshot: the state that the dataset must be in; by default, any
     """
 
     query: RowQuery
@@ -45,6 +46,7 @@ class ExportPlan:
     on_cast_error: OnCastError = "fail"
     on_change: OnChange = "restart"
     max_restarts: int = 3
+    snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 
 
 def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
-    reader = PageReader(client, plan.query)
+    reader = PageReader(client, plan.query, plan.snapshot)
     columns = reader.columns
     target = plan.target
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
@@ -92,7 +94,7 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 
     def frame(page: Page) -> pl.DataFrame:
         progress.add(page.frame.height)
-        first_row = progress.rows - page.frame.height
+        first_row = plan.query.offset + progress.rows - page.frame.height
         return caster.cast(page.frame, first_row) if target.typed else page.frame
 
     def frames() -> Generator[pl.DataFrame]:

@@ -88,6 +88,22 @@ def atomic_file(path: Any) -> Iterator[BinaryIO]:
         staged.discard()
 
 
+def move_file(source: Any, target: Any) -> None:
+    """Give a complete file another name; a file that stands there is replaced, and one moved before stays.
+
+    :param source: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param target: a path of the same kind
+    :raises FileNotFoundError: there is neither source nor target
+    """
+    if not source.exists() and target.exists():
+        return
+    if hasattr(type(source), "fs"):
+        _move(source.fs, source.path, target.path)
+        source.unlink(missing_ok=True)
+    else:
+        source.replace(target)
+
+
 def _move(file_system: Any, source: str, target: str) -> None:
     """Rename an object, or copy it where the store knows no renaming.
 

@@ -29,6 +29,7 @@ class RowQuery:
     :param page_size: rows a request asks for
     :param concurrency: requests in flight, and pages in memory, at most
     :param max_rows: rows at most; None for all
+    :param offset: number of the first row, counted from 0
     """
 
     ds_id: str
@@ -38,6 +39,7 @@ class RowQuery:
     page_size: int = MAX_ROWS_PER_CALL
     concurrency: int = 4
     max_rows: int | None = None
+    offset: int = 0
 
 
 class PageReader:
@@ -48,27 +50,31 @@ class PageReader:
 
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
+    :param snapshot: the state that the dataset must be in; by default, whatever state the first page is of
+    :raises DatasetChangedError: the dataset is in another state
     :raises AnaplatRequestError: ``sort_by`` names no column
     :raises AnaplatError: the first page cannot be read
     """
 
-    def __init__(self, client: AnaplatClient, query: RowQuery) -> None:
+    def __init__(self, client: AnaplatClient, query: RowQuery, snapshot: Snapshot | None = None) -> None:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
+        self.ds_id = query.ds_id
         self._client = client
         # Decoding takes several times a page's memory, so fewer threads do it than ask.
         self._decoder = ThreadPoolExecutor(_DECODERS, thread_name_prefix="anaplat-decode")
         self._stopped = threading.Event()
-        self._handed_on = 0  # rows
+        self._position = query.offset
         self._query = query
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
-        first = self._ask(0, max(1, self._within(0, query.page_size)))
-        self._answered = {0: first}  # taken from here when it is read, so that nothing keeps it in memory
+        first = self._ask(query.offset, max(1, self._within(query.offset, query.page_size)))
+        # Taken from here when it is read, so that nothing keeps it in memory.
+        self._answered = {query.offset: first}
         self.columns = first.columns
-        self.snapshot = first.snapshot
-        self.ds_id = query.ds_id
-        self.expected_rows = self._within(0, self.snapshot.row_count)
+        self.snapshot = snapshot or first.snapshot
+        self._check_snapshot(first)
+        self.expected_rows = self._within(query.offset, max(0, self.snapshot.row_count - query.offset))
 
     def pages(self) -> Generator[Page]:
         """Yield the pages in their order, each once; the stream can be read once.
@@ -90,8 +96,9 @@ class PageReader:
 
     def _planned(self) -> Iterator[Page]:
         """Yield the pages up to the expected end, several requests ahead of the one that is yielded."""
-        end = max(self.expected_rows, 1)  # the first page is read whatever is expected
-        starts = iter(range(0, end, self._query.page_size))
+        first = self._query.offset
+        end = first + max(self.expected_rows, 1)  # the first page is read whatever is expected
+        starts = iter(range(first, end, self._query.page_size))
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
         ahead: deque[tuple[int, Future[list[Page]]]] = deque()
         try:
@@ -105,10 +112,10 @@ class PageReader:
                 pages = segment.result()
                 del segment
                 while pages:  # nothing here keeps a page that was handed on
-                    self._handed_on += pages[0].frame.height
+                    self._position += pages[0].frame.height
                     yield pages.pop(0)
                 if (
-                    self._handed_on < segment_end
+                    self._position < segment_end
                 ):  # no rows where some were expected: what follows would leave a gap
                     return
         finally:
@@ -122,7 +129,8 @@ class PageReader:
         """
         pages: list[Page] = []
         offset = start
-        asked_end = start + self._query.page_size if end >= self.expected_rows else end
+        last = end >= self._query.offset + self.expected_rows
+        asked_end = start + self._query.page_size if last else end
         while offset < end and not self._stopped.is_set():
             page = self._read(offset, self._within(offset, asked_end - offset))
             if page.frame.is_empty():
@@ -133,30 +141,35 @@ class PageReader:
 
     def _beyond(self) -> Iterator[Page]:
         """Yield pages until the platform returns none."""
-        while limit := self._within(self._handed_on, self._query.page_size):
-            page = self._read(self._handed_on, limit)
+        while limit := self._within(self._position, self._query.page_size):
+            page = self._read(self._position, limit)
             if page.frame.is_empty():
                 return
-            self._handed_on += page.frame.height
+            self._position += page.frame.height
             yield page
 
     def _within(self, offset: int, rows: int) -> int:
         """Return how many of these rows max_rows still allows."""
-        return rows if self._query.max_rows is None else max(0, min(rows, self._query.max_rows - offset))
+        if self._query.max_rows is None:
+            return rows
+        return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
     def _read(self, offset: int, limit: int) -> Page:
         head = self._answered.pop(offset, None) or self._ask(offset, limit)
-        if head.snapshot != self.snapshot:
-            raise DatasetChangedError(
-                f"Dataset {self.ds_id} was updated while its rows were being read: "
-                f"{_differences(self.snapshot, head.snapshot)}. Nothing was published; run the task again."
-            )
+        self._check_snapshot(head)
         page = self._decoder.submit(head.page).result()
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
             )
         return page
+
+    def _check_snapshot(self, head: Head) -> None:
+        if head.snapshot != self.snapshot:
+            raise DatasetChangedError(
+                f"Dataset {self.ds_id} was updated while its rows were being read: "
+                f"{_differences(self.snapshot, head.snapshot)}. Nothing was published; run the task again."
+            )
 
     def _ask(self, offset: int, limit: int) -> Head:
         query = self._query
@@ -179,7 +192,7 @@ class PageReader:
             )
 
     def _check_count(self) -> None:
-        read, expected = self._handed_on, self.expected_rows
+        read, expected = self._position - self._query.offset, self.expected_rows
         if self._query.filter is None and read != expected:
             difference = f"{abs(expected - read):,} are {'missing' if read < expected else 'too many'}"
             raise RowCountError(

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.files import StagedFile, atomic_file, named
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.rows.sinks import Columns, Sink
@@ -140,16 +141,15 @@ class PartsTarget:
             for staged in staged_parts:
                 staged.publish()
             with named(folder):
-                _remove_other_parts(folder, {part.path for part in parts})
-            publish_manifest(folder, self.sink, parts, reader)
+                remove_other_parts(folder, {part.path for part in parts})
+            publish_manifest(folder, manifest_of(reader.ds_id, reader.snapshot, self.sink, parts))
         return sum(part.bytes for part in parts)
 
 
-def publish_manifest(folder: Any, sink: Sink, parts: list[Part], reader: PageReader) -> None:
-    """Write the manifest, which says that the parts it names are complete and of one version."""
-    snapshot = reader.snapshot
-    manifest = {
-        "dsId": reader.ds_id,
+def manifest_of(ds_id: str, snapshot: Snapshot, sink: Sink, parts: list[Part]) -> dict[str, Any]:
+    """Return what says that the parts it names are complete and of one version."""
+    return {
+        "dsId": ds_id,
         "format": sink.file_format,
         "version": snapshot.version,
         "utime": snapshot.utime,
@@ -158,6 +158,10 @@ def publish_manifest(folder: Any, sink: Sink, parts: list[Part], reader: PageRea
         "columns": [{"name": name, "fdType": fd_type} for name, fd_type in snapshot.columns],
         "files": [asdict(part) for part in parts],
     }
+
+
+def publish_manifest(folder: Any, manifest: dict[str, Any]) -> None:
+    """Write the manifest."""
     with atomic_file(folder / MANIFEST) as file:
         file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode())
 
@@ -172,7 +176,7 @@ def _write_staged(
     return staged
 
 
-def _remove_other_parts(folder: Any, names: set[str]) -> None:
+def remove_other_parts(folder: Any, names: set[str]) -> None:
     """Remove what an earlier export left, so that a reader of all parts reads those of this one alone."""
     for path in list(folder.iterdir()):
         if _PART.fullmatch(path.name) and path.name not in names:

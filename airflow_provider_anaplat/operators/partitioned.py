@@ -1,0 +1,151 @@
+"""Export a dataset that outgrows one worker: plan, mapped parts, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import AirflowFailException, TaskGroup
+
+from airflow_provider_anaplat.operators.paths import path_of
+from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_anaplat.rows.partitions import PartitionedExport
+
+_OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")
+
+
+def partitioned_export(
+    group_id: str,
+    *,
+    ds_id: str,
+    output_path: str,
+    partitions: int,
+    file_format: str = "parquet",
+    sort_by: str | None = None,
+    sort_type: Literal["asc", "desc"] = "asc",
+    **kwargs: Any,
+) -> TaskGroup:
+    """Return a task group that exports a dataset by several workers to a folder (contract: operation 3).
+
+    The task ``plan`` notes the dataset's version and splits its rows; the tasks ``part``, one a partition, export
+    each its own, on whatever executor runs them; the task ``commit`` publishes all files and their
+    ``_manifest.json``, or none. A part that fails is retried alone. Where the dataset is updated in between, the
+    remaining parts fail without a retry: clear the whole group, and the plan is made anew. Until the commit,
+    parts wait in a hidden folder, which a group that is given up leaves behind.
+
+    The contract promises no order without ``sort_by``; without it, the platform must answer every request in
+    the same order.
+
+    :param group_id: id of the task group
+    :param ds_id: id of the dataset (templated)
+    :param output_path: folder that all workers reach, or the URL of one in an object store (templated)
+    :param partitions: number of parts at most; each holds whole pages
+    :param file_format: ``csv``, ``ndjson`` or ``parquet``; CSV and NDJSON with ``.gz`` or ``.zst`` (templated)
+    :param sort_by: name of the column to sort by (templated)
+    :param sort_type: ``asc`` or ``desc`` (templated)
+    :param kwargs: further arguments of its three tasks: Airflow's, such as ``retries`` or ``queue``, and those of
+        :class:`AnaplatExportRowsOperator` but ``filter``, ``max_rows``, ``rows_per_file``, ``on_change`` and
+        ``max_restarts``
+
+    The task ``commit`` returns what :class:`AnaplatExportRowsOperator` returns, and ``parts``, their number.
+    """
+    if unfit := [name for name in _OF_ONE_WORKER if name in kwargs]:
+        raise TypeError(f"partitioned_export() takes no {', '.join(unfit)}: a partition cannot know the whole.")
+    arguments = {
+        "ds_id": ds_id,
+        "output_path": output_path,
+        "file_format": file_format,
+        "sort_by": sort_by,
+        "sort_type": sort_type,
+        **kwargs,
+    }
+    with TaskGroup(group_id) as group:
+        plan = _PlanOperator(task_id="plan", partitions=partitions, multiple_outputs=False, **arguments)
+        parts = _PartOperator.partial(task_id="part", multiple_outputs=False, **arguments).expand(
+            partition=plan.output
+        )
+        parts >> _CommitOperator(task_id="commit", **arguments)
+    return group
+
+
+class _PartitionedOperator(AnaplatExportRowsOperator):
+    """A task of an export by several workers."""
+
+    def partitioned(self, context: Context) -> PartitionedExport:
+        """Return the export that this task is part of; the same for all tasks of its group in one DAG run."""
+        from airflow_provider_anaplat.rows.partitions import PartitionedExport
+
+        ti = context["ti"]
+        group = "/".join((ti.dag_id, ti.run_id, ti.task_id.rpartition(".")[0]))
+        _, suffix = self.file_format_and_suffix()
+        return PartitionedExport(path_of(self.output_path), sha256(group.encode()).hexdigest()[:16], suffix)
+
+
+class _PlanOperator(_PartitionedOperator):
+    """Split a dataset's rows, and note its version."""
+
+    def __init__(self, *, partitions: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
+
+    def execute(self, context: Context) -> Any:
+        """Return a line for each partition."""
+        from dataclasses import asdict
+
+        with closing(self.client()) as client:
+            parts = self.partitioned(context).plan(client, self.ds_id, self.partitions, self.page_size)
+        self.log.info("Dataset %s: %d rows in %d parts", self.ds_id, sum(part.rows for part in parts), len(parts))
+        return [asdict(part) for part in parts]
+
+
+class _PartOperator(_PartitionedOperator):
+    """Export one partition to a file that waits for the commit."""
+
+    template_fields: Sequence[str] = (*AnaplatExportRowsOperator.template_fields, "partition")
+
+    def __init__(self, *, partition: dict[str, int], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partition = partition
+
+    def execute(self, context: Context) -> Any:
+        """Export the rows, and return how many."""
+        from airflow_provider_anaplat.rows.errors import DatasetChangedError, UnplannedError
+        from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
+
+        file_format, _ = self.file_format_and_suffix()
+        part = RowsOfPart(self.row_query(), self.sink(file_format), self.on_cast_error)
+        try:
+            with closing(self.client()) as client:
+                summary = self.partitioned(context).export(client, part, Partition(**self.partition))
+        except (DatasetChangedError, UnplannedError) as error:
+            raise AirflowFailException(
+                f"{error} A retry of this part alone cannot mend it: clear the whole task group."
+            ) from error
+        return summary.rows
+
+
+class _CommitOperator(_PartitionedOperator):
+    """Publish all parts and their manifest."""
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return what was exported."""
+        file_format, _ = self.file_format_and_suffix()
+        manifest = self.partitioned(context).commit(self.sink(file_format))
+        self.log.info("Dataset %s: published %d parts", self.ds_id, len(manifest["files"]))
+        return {
+            "dsId": self.ds_id,
+            "path": str(self.output_path),
+            "format": file_format,
+            "rows": manifest["rows"],
+            "columns": len(manifest["columns"]),
+            "version": manifest["version"],
+            "utime": manifest["utime"],
+            "bytes": manifest["bytes"],
+            "parts": len(manifest["files"]),
+        }

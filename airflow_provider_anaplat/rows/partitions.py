@@ -1,0 +1,204 @@
+"""One export by several workers: a plan, parts of it, and a commit that publishes all of them or none.
+
+Plan, parts and what became of each lie in a hidden folder within the target folder, until the commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from airflow_provider_anaplat.client.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.rows.decode import Snapshot
+from airflow_provider_anaplat.rows.errors import RowCountError, UnplannedError
+from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
+from airflow_provider_anaplat.rows.files import atomic_file, move_file, named
+from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
+from airflow_provider_anaplat.rows.sinks import Sink
+from airflow_provider_anaplat.rows.targets import (
+    MANIFEST,
+    FileTarget,
+    Part,
+    manifest_of,
+    publish_manifest,
+    remove_other_parts,
+)
+
+_PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Rows of a dataset that one worker exports.
+
+    :param number: counted from 1
+    :param offset: number of the first row, counted from 0
+    :param rows: how many
+    """
+
+    number: int
+    offset: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class RowsOfPart:
+    """How to read and write a partition.
+
+    :param query: how to read; which rows, the partition says
+    :param sink: the file format
+    :param on_cast_error: what becomes of a cell that its column's type cannot hold
+    """
+
+    query: RowQuery
+    sink: Sink
+    on_cast_error: OnCastError = "fail"
+
+
+@dataclass(frozen=True)
+class PartitionedExport:
+    """The folder of an export, and the place within it where its parts wait for the commit.
+
+    :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param key: tells this export from others to the same folder; letters and digits
+    :param suffix: suffix of a part's name, with that of its compression
+    """
+
+    folder: Any
+    key: str
+    suffix: str
+
+    def plan(self, client: AnaplatClient, ds_id: str, partitions: int, page_size: int) -> list[Partition]:
+        """Split a dataset into at most so many partitions of whole pages, and note its state.
+
+        What an earlier plan of this export left is removed.
+
+        :raises AnaplatError: the platform does not answer
+        :raises OutputError: the folder cannot be written
+        """
+        if partitions < 1 or page_size < 1:
+            raise AnaplatRequestError("partitions and page_size must be at least 1.")
+        reader = PageReader(client, RowQuery(ds_id, max_rows=0))
+        self._discard()
+        split = list(_split(reader.snapshot.row_count, partitions, page_size))
+        self._write(
+            _PLAN,
+            {"dsId": ds_id, "snapshot": asdict(reader.snapshot), "parts": [asdict(part) for part in split]},
+        )
+        return split
+
+    def export(self, client: AnaplatClient, how: RowsOfPart, partition: Partition) -> ExportSummary:
+        """Export one partition to a part that waits for the commit; whatever an earlier attempt left is replaced.
+
+        :raises DatasetChangedError: the dataset is no longer what was planned
+        :raises UnplannedError: there is no plan, or it has no such partition
+        :raises ExportError: the rows are not whole, or cannot be written
+        """
+        planned = self._plan()
+        if asdict(partition) not in planned["parts"]:
+            raise UnplannedError(f"The plan of the export to {self.folder} has no such partition: {partition}.")
+        last = partition.number == len(planned["parts"])  # shows rows beyond the platform's count
+        query = replace(how.query, offset=partition.offset, max_rows=None if last else partition.rows)
+        target = FileTarget(self._staging / self._name(partition.number), how.sink, self.suffix)
+        plan = ExportPlan(query, target, how.on_cast_error, "fail", snapshot=_snapshot(planned))
+        summary = export_rows(client, plan)
+        self._write(
+            f"{partition.number}.json", {"part": asdict(partition), "rows": summary.rows, "bytes": summary.bytes}
+        )
+        return summary
+
+    def commit(self, sink: Sink) -> dict[str, Any]:
+        """Publish all parts and their manifest, and return the manifest.
+
+        A commit that was broken off can be run again.
+
+        :raises UnplannedError: there is no plan, or a part of it is missing
+        :raises RowCountError: the parts' rows are not as many as the platform counts
+        :raises OutputError: the folder cannot be written
+        """
+        manifest: dict[str, Any] | None = self._read(self.folder / MANIFEST)
+        if manifest is not None and manifest.get("export") == self.key:
+            self._discard()
+            return manifest
+        planned = self._plan()
+        snapshot = _snapshot(planned)
+        parts = [self._exported(Partition(**part)) for part in planned["parts"]]
+        rows = sum(part.rows for part in parts)
+        if rows != snapshot.row_count:
+            raise RowCountError(
+                f"The parts hold {rows:,} rows, and the platform counts {snapshot.row_count:,}. "
+                "Nothing was published; clear the whole task group, beginning with its plan."
+            )
+        with named(self.folder):
+            (self.folder / MANIFEST).unlink(missing_ok=True)
+            for part in parts:
+                move_file(self._staging / part.path, self.folder / part.path)
+            remove_other_parts(self.folder, {part.path for part in parts})
+        manifest = {**manifest_of(planned["dsId"], snapshot, sink, parts), "export": self.key}
+        publish_manifest(self.folder, manifest)
+        self._discard()
+        return manifest
+
+    @property
+    def _staging(self) -> Any:
+        return self.folder / f".anaplat-{self.key}"
+
+    def _name(self, number: int) -> str:
+        return f"part-{number:05d}{self.suffix}"
+
+    def _exported(self, partition: Partition) -> Part:
+        record = self._read(self._staging / f"{partition.number}.json")
+        if record is None or record["part"] != asdict(partition):
+            raise UnplannedError(
+                f"Part {partition.number} of the export to {self.folder} is missing. Nothing was published; clear "
+                "that part's task, or the whole task group, beginning with its plan."
+            )
+        return Part(self._name(partition.number), record["rows"], record["bytes"])
+
+    def _plan(self) -> dict[str, Any]:
+        plan: dict[str, Any] | None = self._read(self._staging / _PLAN)
+        if plan is None:
+            raise UnplannedError(
+                f"There is no plan of the export to {self.folder}: all workers must reach the same folder. "
+                "Clear the whole task group, beginning with its plan."
+            )
+        return plan
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        with atomic_file(self._staging / name) as file:
+            file.write(json.dumps(content).encode())
+
+    def _read(self, path: Any) -> Any:
+        with named(path):
+            try:
+                return json.loads(path.read_bytes())
+            except FileNotFoundError:
+                return None
+
+    def _discard(self) -> None:
+        """Remove what waits for a commit; the plan last, since it says what there is."""
+        plan = self._read(self._staging / _PLAN)
+        if plan is None:
+            return
+        numbers = [part["number"] for part in plan["parts"]]
+        names = [name for number in numbers for name in (self._name(number), f"{number}.json")]
+        with named(self._staging):
+            for name in (*names, _PLAN):
+                (self._staging / name).unlink(missing_ok=True)
+            if not hasattr(type(self._staging), "fs"):  # an object store has no folders to remove
+                self._staging.rmdir()
+
+
+def _split(rows: int, partitions: int, page_size: int) -> Iterator[Partition]:
+    pages = max(1, -(-rows // page_size))
+    for number in range(min(partitions, pages)):
+        first, end = (pages * n // min(partitions, pages) * page_size for n in (number, number + 1))
+        yield Partition(number + 1, first, min(end, rows) - first)
+
+
+def _snapshot(plan: dict[str, Any]) -> Snapshot:
+    fields = plan["snapshot"]
+    return Snapshot(**{**fields, "columns": tuple((name, fd_type) for name, fd_type in fields["columns"])})
