@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatPermissionError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
 from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -94,3 +96,18 @@ def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Si
     manifest = json.loads((bucket / "_manifest.json").read_text())
     read = [n for part in manifest["files"] for n in column_n(bucket / part["path"], sink)]
     assert read == list(range(9))
+
+
+def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bucket: Any) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    how = RowsOfPart(RowQuery("ds1", page_size=10), CsvSink())
+    for rows in (30, 9):
+        dataset.table = numbers(rows)
+        export = PartitionedExport(bucket, f"run{rows}", ".csv.gz")
+        for part in export.plan(client, "ds1", 3, 10):
+            export.export(client, how, part)
+        manifest = export.commit(how.sink)
+        names = [part["path"] for part in manifest["files"]]
+        assert contents(bucket) == ["_manifest.json", *names]
+        lines = [line for name in names for line in gzip.decompress((bucket / name).read_bytes()).splitlines()[1:]]
+        assert [int(line.split(b",")[0]) for line in lines] == list(range(rows))

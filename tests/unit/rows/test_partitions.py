@@ -1,0 +1,196 @@
+"""An export by several workers: all of one version, or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import numbers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.errors import AnaplatPermissionError, AnaplatRequestError
+from airflow_provider_anaplat.rows.errors import (
+    DatasetChangedError,
+    OutputError,
+    RowCountError,
+    UnplannedError,
+)
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.partitions import Partition, PartitionedExport, RowsOfPart, _split
+from airflow_provider_anaplat.rows.sinks import CsvSink, ParquetSink
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+CSV = RowsOfPart(RowQuery("ds1", page_size=10), CsvSink())
+
+
+def plan(client: AnaplatClient, folder: Path, key: str = "k", suffix: str = ".csv") -> tuple[Any, list[Partition]]:
+    export = PartitionedExport(folder, key, suffix)
+    return export, export.plan(client, "ds1", partitions=3, page_size=10)
+
+
+def export_all(client: AnaplatClient, folder: Path, key: str = "k") -> dict[str, Any]:
+    export, parts = plan(client, folder, key)
+    for part in parts:
+        export.export(client, CSV, part)
+    manifest: dict[str, Any] = export.commit(CSV.sink)
+    return manifest
+
+
+def published(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def column_n(folder: Path) -> list[int]:
+    manifest = json.loads((folder / "_manifest.json").read_text())
+    lines = [(folder / part["path"]).read_text().splitlines() for part in manifest["files"]]
+    return [int(line.split(",")[0]) for part in lines for line in part[1:]]
+
+
+@given(rows=st.integers(0, 3000), partitions=st.integers(1, 20), page_size=st.integers(1, 500))
+def test_partitions_are_whole_pages_and_hold_each_row_once(rows: int, partitions: int, page_size: int) -> None:
+    split = list(_split(rows, partitions, page_size))
+    assert 1 <= len(split) <= partitions
+    assert [part.number for part in split] == list(range(1, len(split) + 1))
+    assert [part.offset for part in split] == [sum(p.rows for p in split[:n]) for n in range(len(split))]
+    assert sum(part.rows for part in split) == rows
+    assert all(part.offset % page_size == 0 for part in split)
+    pages = [-(-part.rows // page_size) for part in split]
+    assert max(pages) - min(pages) <= 1
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10, 95, 100])
+def test_the_parts_hold_the_dataset(client: AnaplatClient, platform: Simulator, tmp_path: Path, rows: int) -> None:
+    platform.platform.add_dataset("numbers", numbers(rows))
+    manifest = export_all(client, tmp_path)
+    assert column_n(tmp_path) == list(range(rows))
+    assert manifest == json.loads((tmp_path / "_manifest.json").read_text())
+    assert (manifest["rows"], manifest["version"], manifest["format"]) == (rows, 1, "csv")
+    assert manifest["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("part-*"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
+
+
+def test_compressed_and_typed_parts(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(25))
+    export, parts = plan(client, tmp_path, suffix=".parquet")
+    how = RowsOfPart(RowQuery("ds1", page_size=10, sort_by="n"), ParquetSink())
+    for part in reversed(parts):
+        export.export(client, how, part)
+    export.commit(how.sink)
+    assert published(tmp_path) == ["_manifest.json", *(f"part-{n:05d}.parquet" for n in (1, 2, 3))]
+    assert pl.read_parquet(tmp_path / "part-*.parquet")["n"].to_list() == list(range(25))
+
+
+def test_a_dataset_updated_after_the_plan_is_not_published(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export_all(client, tmp_path, key="before")
+    export, parts = plan(client, tmp_path)
+    export.export(client, CSV, parts[0])
+    platform.platform.refresh("ds1", numbers(40))
+    with pytest.raises(DatasetChangedError, match=r"version 1 became 2.*rowCount 30 became 40"):
+        export.export(client, CSV, parts[1])
+    with pytest.raises(UnplannedError, match=r"Part 2 .* missing"):
+        export.commit(CSV.sink)
+    assert column_n(tmp_path) == list(range(30))
+    export_all(client, tmp_path)
+    assert column_n(tmp_path) == list(range(40))
+    assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
+
+
+def test_parts_of_another_plan_are_not_mixed_in(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        export.export(client, CSV, part)
+    platform.platform.refresh("ds1", numbers(30))
+    plan(client, tmp_path)
+    with pytest.raises(UnplannedError, match=r"Part 1 .* missing"):
+        export.commit(CSV.sink)
+    assert published(tmp_path) == []
+
+
+def test_a_part_that_failed_is_exported_alone(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    export.export(client, CSV, parts[0])
+    export.export(client, CSV, parts[2])
+    platform.inject("read_rows", replies.refusal("no", code=1004))
+    with pytest.raises(AnaplatPermissionError):
+        export.export(client, CSV, parts[1])
+    asked = len(platform.requests("read_rows"))
+    export.export(client, CSV, parts[1])
+    assert [request.body["offset"] for request in platform.requests("read_rows")[asked:]] == [10]
+    export.commit(CSV.sink)
+    assert column_n(tmp_path) == list(range(30))
+
+
+def test_a_commit_that_was_broken_off_can_be_run_again(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        export.export(client, CSV, part)
+    in_the_way = tmp_path / "part-00002.csv"
+    in_the_way.mkdir()
+    with pytest.raises(OutputError):
+        export.commit(CSV.sink)
+    assert not (tmp_path / "_manifest.json").exists()
+    in_the_way.rmdir()
+    manifest = export.commit(CSV.sink)
+    assert column_n(tmp_path) == list(range(30))
+    assert export.commit(CSV.sink) == manifest
+
+
+def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path, key="a")
+    for part in parts:
+        export.export(client, CSV, part)
+    platform.platform.refresh("ds1", numbers(5))
+    export_all(client, tmp_path, key="b")
+    assert column_n(tmp_path) == list(range(5))
+    export.commit(CSV.sink)
+    assert column_n(tmp_path) == list(range(30))
+
+
+def test_rows_beyond_the_platforms_count_are_found(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    dataset.row_count = 25
+    export, parts = plan(client, tmp_path)
+    export.export(client, CSV, parts[0])
+    with pytest.raises(RowCountError, match="too many"):
+        export.export(client, CSV, parts[2])
+
+
+def test_rows_that_are_missing_are_found(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    dataset.row_count = 45
+    export, parts = plan(client, tmp_path)
+    export.export(client, CSV, parts[0])
+    with pytest.raises(RowCountError, match="15 are missing"):
+        export.export(client, CSV, parts[2])
+
+
+def test_what_was_not_planned_is_refused(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export = PartitionedExport(tmp_path, "k", ".csv")
+    with pytest.raises(UnplannedError, match="no plan"):
+        export.export(client, CSV, Partition(1, 0, 30))
+    with pytest.raises(UnplannedError, match="no plan"):
+        export.commit(CSV.sink)
+    with pytest.raises(AnaplatRequestError, match="partitions"):
+        export.plan(client, "ds1", 0, 10)
+    plan(client, tmp_path)
+    with pytest.raises(UnplannedError, match="no such partition"):
+        export.export(client, CSV, Partition(1, 0, 30))
