@@ -18,10 +18,11 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## Time the row export beside its peers, and provisioning (takes minutes)
+bench: $(INSTALLED) ## Time row export and waiting beside their peers, and provisioning (takes minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/users.py
+	@$(BIN)/python benchmarks/waiting.py
 
 lint: $(INSTALLED) ## Check style
 	$(BIN)/ruff check .
