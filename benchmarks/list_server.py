@@ -1,4 +1,4 @@
-"""A platform that knows many datasets, none of them done, and counts who asks; its answers are rendered in advance.
+"""A platform of many datasets, none of them done, that counts requests; its answers are rendered in advance.
 
 ``python benchmarks/list_server.py DATASETS`` prints its address and serves until it is stopped.
 """

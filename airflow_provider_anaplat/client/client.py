@@ -116,13 +116,14 @@ class AnaplatClient:
         """Return all datasets (contract: operation 2, List all datasets)."""
         return self._send(operations.LIST_DATASETS)
 
-    def find_datasets(self, ds_ids: Collection[str]) -> Lookup[Dataset]:
+    def find_datasets(self, ds_ids: Collection[str], known: Lookup[Dataset] | None = None) -> Lookup[Dataset]:
         """Return what the dataset list (operation 2) says of some datasets, whatever its other records look like.
 
         :param ds_ids: ids of the datasets that will be asked for; others can be too
+        :param known: an earlier answer, of which no more is read again than has changed
         """
         found = self._lookup(operations.LIST_DATASETS, "dsId", Dataset)
-        found.read_ahead(ds_ids)
+        found.read_ahead(ds_ids, known)
         return found
 
     def get_columns(self, ds_id: str) -> list[Column]:
@@ -245,13 +246,16 @@ class AnaplatClient:
         """
         return self._send(operations.GET_SUBSCRIPTIONS, json={"scIds": list(ids)})
 
-    def find_subscriptions(self, ids: Collection[str]) -> Lookup[SubscriptionPlan]:
+    def find_subscriptions(
+        self, ids: Collection[str], known: Lookup[SubscriptionPlan] | None = None
+    ) -> Lookup[SubscriptionPlan]:
         """Return subscription plans by their ids (operation 9); one the platform does not know is not there.
 
         :param ids: ids of the plans (``scId``)
+        :param known: an earlier answer, of which no more is read again than has changed
         """
         found = self._lookup(operations.GET_SUBSCRIPTIONS, "scId", SubscriptionPlan, ids)
-        found.read_ahead(ids)
+        found.read_ahead(ids, known)
         return found
 
     def call(

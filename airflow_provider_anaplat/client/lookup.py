@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 class Lookup(Generic[T]):
-    """The records of one answer by id, each read when it is first asked for.
+    """The flat fields of one answer's records by id, each record read when it is first asked for.
 
     A record that breaks the contract fails those alone who ask for it.
 
@@ -45,9 +46,20 @@ class Lookup(Generic[T]):
             self._done[record_id] = self._read(self._records[record_id])
         return self._done[record_id]
 
-    def read_ahead(self, ids: Collection[str]) -> None:
-        """Read these records now, so that later asking for them costs nothing."""
+    def read_ahead(self, ids: Collection[str], known: Lookup[T] | None = None) -> None:
+        """Read these records now, so that later asking for them costs nothing.
+
+        :param ids: ids of the records
+        :param known: an earlier answer; what it has read and has not changed since is taken from it
+        """
         for record_id in ids:
+            known_record = known._done.get(record_id) if known is not None else None
+            if (
+                known is not None
+                and known_record is not None
+                and known._records[record_id] == self._records.get(record_id)
+            ):
+                self._done[record_id] = known_record
             try:
                 self.get(record_id)
             except AnaplatInvalidAnswerError:  # for whoever asks for it
@@ -61,7 +73,7 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
     :param key: name of the field that holds a record's id; what has none is left out
     :raises AnaplatError: as :func:`read_payload`, and where the answer is no list
     """
-    payload = read_payload(answer, _load)
+    payload = read_payload(answer, lambda body: json.loads(body, object_hook=partial(_flat, key)))
     if not isinstance(payload, list):
         raise answer.error(AnaplatInvalidAnswerError, "the answer's `response` is not a list.")
     return {
@@ -69,7 +81,13 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
     }
 
 
-def _load(body: bytes) -> Any:
-    # The hook changes nothing. Being Python, it lets Python switch to another thread at every record; without it,
-    # the event loop of a triggerer stands still until a list of thousands is read.
-    return json.loads(body, object_hook=lambda record: record)
+def _flat(key: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Leave the nested fields of a record out, which nobody who waits asks for.
+
+    This also spares the event loop of a triggerer long stalls. Being Python, the function lets Python switch to
+    another thread at every record; and flat records are nothing to Python's garbage collector, whose full
+    collections a list of thousands would otherwise bring about again and again.
+    """
+    if key not in found:
+        return found
+    return {name: value for name, value in found.items() if not isinstance(value, dict | list)}

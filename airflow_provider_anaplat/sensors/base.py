@@ -15,14 +15,26 @@ from airflow.providers.common.compat.sdk import (
     PokeReturnValue,
     conf,
 )
+from airflow.triggers.base import StartTriggerArgs
 
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.waiting import Outcome, Wait, backoff, look
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger, deadline_in
+from airflow_provider_anaplat.triggers.base import (
+    CAN_BEGIN_IN_TRIGGERER,
+    AnaplatWaitTrigger,
+    deadline_in,
+    is_json,
+    plain,
+)
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+
+# On Airflow 3, a run that an asset or a person started has no data interval, and Airflow does not know the name.
+END_OF_INTERVAL = (
+    "{{ data_interval_end if data_interval_end is defined and data_interval_end else dag_run.run_after }}"
+)
 
 
 class AnaplatSensor(BaseSensorOperator):
@@ -57,8 +69,21 @@ class AnaplatSensor(BaseSensorOperator):
         super().__init__(**kwargs)
         self.max_poll_failures = max_poll_failures
         self.deferrable = deferrable
-        self.start_in_triggerer = start_from_trigger
+        self.begin_in_triggerer = start_from_trigger
         self.anaplat_conn_id = anaplat_conn_id
+
+    def _begin_in_triggerer(self) -> None:
+        """Begin in the triggerer, where that is asked for and can be; the last call of a constructor."""
+        arguments = self._trigger_arguments()
+        if not (self.deferrable and self.begin_in_triggerer and CAN_BEGIN_IN_TRIGGERER and is_json(arguments)):
+            return
+        self.start_from_trigger = True
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls=self.trigger.classpath(),
+            next_method="execute_complete",
+            trigger_kwargs=arguments,
+            timeout=timedelta(seconds=self.timeout),
+        )
 
     def execute(self, context: Context) -> Any:
         """Wait, in the worker or in the triggerer."""
@@ -104,7 +129,7 @@ class AnaplatSensor(BaseSensorOperator):
     def _trigger_arguments(self) -> dict[str, Any]:
         names = [field.name for field in fields(self.trigger.condition)]
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: plain(getattr(self, name)) for name in names},
             "anaplat_conn_id": self.anaplat_conn_id,
             "poll_interval": self.poke_interval,
             "max_poll_failures": self.max_poll_failures,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
-from airflow_provider_anaplat.sensors.base import AnaplatSensor
-from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
+from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
+from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetFreshnessTrigger, AnaplatDatasetTaskTrigger
 
 
 class AnaplatDatasetTaskSensor(AnaplatSensor):
@@ -50,3 +51,47 @@ class AnaplatDatasetTaskSensor(AnaplatSensor):
         self.success_states = success_states
         self.failure_states = failure_states
         self.unknown_state = unknown_state
+        self._begin_in_triggerer()
+
+
+class AnaplatDatasetFreshnessSensor(AnaplatSensor):
+    """Wait until a dataset's last update is at or after a moment, with success (contract: operation 2).
+
+    Its status counts from that moment on: what it says of an earlier update is waited out, be it a failure. A
+    failure of an update that leaves ``utime`` as it was is therefore seen as a time-out.
+
+    :param ds_id: id of the dataset (templated)
+    :param newer_than: the moment, ISO 8601 or a datetime; UTC where it names no zone. By default the end of the
+        run's data interval, or the moment from which the run may start where it has none (templated)
+    :param success_states: words that mean that an update succeeded
+    :param failure_states: words that mean that it failed
+    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+
+    Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`.
+
+    Returns ``dsId``, ``name``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of the dataset.
+
+    Raises :class:`AirflowFailException` where the update failed, :class:`AirflowSensorTimeout` where it took too
+    long, :class:`AnaplatError` where the list cannot be had.
+    """
+
+    trigger = AnaplatDatasetFreshnessTrigger
+    template_fields: Sequence[str] = ("ds_id", "newer_than", "anaplat_conn_id")
+
+    def __init__(
+        self,
+        *,
+        ds_id: str,
+        newer_than: str | datetime = END_OF_INTERVAL,
+        success_states: Sequence[str] = SUCCESS_STATES,
+        failure_states: Sequence[str] = FAILURE_STATES,
+        unknown_state: Literal["wait", "fail"] = "wait",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.ds_id = ds_id
+        self.newer_than = newer_than
+        self.success_states = success_states
+        self.failure_states = failure_states
+        self.unknown_state = unknown_state
+        self._begin_in_triggerer()

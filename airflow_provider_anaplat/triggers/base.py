@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
+from datetime import datetime
 from typing import Any, ClassVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -17,6 +19,8 @@ from airflow_provider_anaplat.triggers.poller import Watch
 
 # Version 1 had no `carried`, and a deadline in every case.
 VERSION = 2
+# Only an Airflow that renders a trigger's templates can begin a task in the triggerer (3.3).
+CAN_BEGIN_IN_TRIGGERER = hasattr(BaseTrigger, "render_template_fields")
 # How long a wait that begins when its time is up already may take for its one look.
 _FIRST_LOOK = 30.0
 
@@ -69,8 +73,13 @@ class AnaplatWaitTrigger(BaseTrigger):
             "anaplat_conn_id", "poll_interval", "max_poll_failures", "deadline", "silent_fail", "carried",
             *(field.name for field in fields(self.condition)),
         )  # fmt: skip
-        arguments = {name: _plain(getattr(self, name)) for name in names}
-        return f"{type(self).__module__}.{type(self).__qualname__}", {**arguments, "version": VERSION}
+        arguments = {name: plain(getattr(self, name)) for name in names}
+        return self.classpath(), {**arguments, "version": VERSION}
+
+    @classmethod
+    def classpath(cls) -> str:
+        """Return where Airflow finds this class."""
+        return f"{cls.__module__}.{cls.__qualname__}"
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait until there is something to say."""
@@ -83,19 +92,24 @@ class AnaplatWaitTrigger(BaseTrigger):
     async def _wait(self) -> dict[str, Any]:
         condition = self.condition.of(self)
         wait = Wait(condition, self.log, self.deadline, self.max_poll_failures, self.silent_fail)
-        # The last look may come an interval after the deadline, as it does in a sensor that pokes.
-        patience = max(wait.left(), _FIRST_LOOK)
-        event = None
-        with Watch(self.anaplat_conn_id, condition.request, condition.ids, self.poll_interval) as watch:
-            while event is None:
-                try:
-                    async with asyncio.timeout(None if patience == float("inf") else patience):
-                        found = await watch.look()
-                except TimeoutError:
-                    return {"outcome": Outcome.TIMED_OUT, "seen": wait.seen}
-                event = wait.take(found)
-                patience = max(wait.left(), 0) + self.poll_interval * 1.2
-        return event
+        timer = asyncio.timeout(None)
+        with (
+            suppress(TimeoutError),
+            Watch(self.anaplat_conn_id, condition.request, condition.ids, self.poll_interval) as watch,
+        ):
+            async with timer:
+                self._end_after(timer, max(wait.left(), _FIRST_LOOK))
+                event = wait.take(await watch.look())
+                self._end_after(timer, max(wait.left(), 0))
+                while event is None:
+                    event = wait.take(await watch.look())
+                return event
+        return {"outcome": Outcome.TIMED_OUT, "seen": wait.seen}
+
+    def _end_after(self, timer: asyncio.Timeout, seconds: float) -> None:
+        """Set when to stop waiting for a look: one interval late, as the last look of a sensor that pokes is."""
+        if seconds != float("inf"):
+            timer.reschedule(asyncio.get_running_loop().time() + seconds + self.poll_interval * 1.2)
 
 
 def deadline_in(seconds: float) -> float:
@@ -103,5 +117,15 @@ def deadline_in(seconds: float) -> float:
     return time.time() + seconds
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+def plain(value: Any) -> Any:
+    """Return an argument as the JSON that Airflow keeps of it: no tuple, no moment."""
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def is_json(value: Any) -> bool:
+    """Tell whether an argument is JSON; the output of another task is not known before that has run."""
+    if isinstance(value, dict):
+        return all(map(is_json, value.values()))
+    return all(map(is_json, value)) if isinstance(value, list) else isinstance(value, str | int | float | None)

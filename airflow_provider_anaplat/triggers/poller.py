@@ -145,12 +145,14 @@ class Poller:
         """Send one request; after a refusal, the next one reads the connection anew."""
         if self._client is None:
             # Airflow's hook imports the client; the first import takes long, so it is made off the event loop.
-            await self._loop.run_in_executor(self._threads, import_module, "airflow_provider_anaplat.client.client")
+            await self._loop.run_in_executor(
+                self._threads, import_module, "airflow_provider_anaplat.client.client"
+            )
             self._client = (await AnaplatHook.get_async_conn(self._anaplat_conn_id)).without_retries()
         ids = frozenset().union(*(watch.ids for watch in self.watches))
         find = getattr(self._client, self._kind)
         try:
-            found: Look = await self._loop.run_in_executor(self._threads, find, ids)
+            found: Look = await self._loop.run_in_executor(self._threads, find, ids, self._last)
         except Exception as error:  # noqa: BLE001 - what went wrong is what there is to tell
             found = error
         if isinstance(found, Exception) and not isinstance(found, PASSING_ERRORS):
