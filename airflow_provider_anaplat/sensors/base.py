@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import (
 from airflow.triggers.base import StartTriggerArgs
 
 from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.client.waiting import Outcome, Wait, backoff, look
+from airflow_provider_anaplat.client.waiting import Wait, backoff, look
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import (
     CAN_BEGIN_IN_TRIGGERER,
@@ -26,6 +26,7 @@ from airflow_provider_anaplat.triggers.base import (
     deadline_in,
     is_json,
     plain,
+    result_of,
 )
 
 if TYPE_CHECKING:
@@ -141,24 +142,7 @@ class AnaplatSensor(BaseSensorOperator):
         return timedelta(seconds=self.timeout + 2 * self.poke_interval + 60)
 
     def _end(self, event: dict[str, Any]) -> dict[str, Any]:
-        match event:
-            case {"outcome": Outcome.DONE, "result": dict() as result}:
-                if self.trigger.condition.of(self).is_result(result):
-                    return dict(result)
-            case {"outcome": Outcome.FAILED | Outcome.UNKNOWN as outcome, "seen": str() as seen}:
-                raise AirflowFailException(
-                    f"The platform reports that {seen} ({outcome}). Look at it there; a word that means something "
-                    "else belongs into success_states or failure_states."
-                )
-            case {"outcome": Outcome.TIMED_OUT}:
-                seen = event.get("seen") or "the platform did not answer"
-                raise AirflowSensorTimeout(f"Not done within {self.timeout:g} seconds: {seen}.")
-            case {
-                "outcome": Outcome.ERROR,
-                "error": {"type": str(), "message": str(), "details": dict()} as error,
-            }:
-                raise errors.from_json(error)
-        raise AirflowFailException(f"The trigger's event is not understood: {sorted(event)}.")
+        return result_of(event, self.trigger.condition.of(self), AirflowSensorTimeout)
 
     def _deadline(self, context: Context) -> float:
         """Return when Airflow will end the wait, so that no poke outlasts it."""

@@ -10,14 +10,15 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, ClassVar
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_anaplat.client.conditions import Condition
-from airflow_provider_anaplat.client.errors import to_json
+from airflow_provider_anaplat.client.errors import from_json, to_json
 from airflow_provider_anaplat.client.waiting import Outcome, Wait
 from airflow_provider_anaplat.triggers.poller import Watch
 
-# Version 1 had no `carried`, and a deadline in every case.
+# Version 1 had no `carried` and no `fresh`, and a deadline in every case.
 VERSION = 2
 # Only an Airflow that renders a trigger's templates can begin a task in the triggerer (3.3).
 CAN_BEGIN_IN_TRIGGERER = hasattr(BaseTrigger, "render_template_fields")
@@ -37,6 +38,7 @@ class AnaplatWaitTrigger(BaseTrigger):
     :param max_poll_failures: failures in a row before the wait ends with the last one
     :param silent_fail: log failures, and wait on
     :param carried: plain JSON that the event hands back, for the task that resumes
+    :param fresh: let no look count that was asked for before this wait began
     :param version: version of these arguments; those of older ones still load
     :cvar condition: what is waited for
     """
@@ -52,6 +54,7 @@ class AnaplatWaitTrigger(BaseTrigger):
         deadline: float | None = None,
         silent_fail: bool = False,
         carried: Mapping[str, Any] | None = None,
+        fresh: bool = False,
         version: int = VERSION,
         **condition: Any,
     ) -> None:
@@ -62,6 +65,7 @@ class AnaplatWaitTrigger(BaseTrigger):
         self.deadline = deadline
         self.silent_fail = silent_fail
         self.carried = carried
+        self.fresh = fresh
         self.version = version
         # As attributes, since Airflow renders the templates among them when a task starts in the triggerer.
         for name, value in vars(self.condition(**condition)).items():
@@ -70,7 +74,7 @@ class AnaplatWaitTrigger(BaseTrigger):
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments; none of them is a secret."""
         names = (
-            "anaplat_conn_id", "poll_interval", "max_poll_failures", "deadline", "silent_fail", "carried",
+            "anaplat_conn_id", "poll_interval", "max_poll_failures", "deadline", "silent_fail", "carried", "fresh",
             *(field.name for field in fields(self.condition)),
         )  # fmt: skip
         arguments = {name: plain(getattr(self, name)) for name in names}
@@ -95,7 +99,9 @@ class AnaplatWaitTrigger(BaseTrigger):
         timer = asyncio.timeout(None)
         with (
             suppress(TimeoutError),
-            Watch(self.anaplat_conn_id, condition.request, condition.ids, self.poll_interval) as watch,
+            Watch(
+                self.anaplat_conn_id, condition.request, condition.ids, self.poll_interval, fresh=self.fresh
+            ) as watch,
         ):
             async with timer:
                 self._end_after(timer, max(wait.left(), _FIRST_LOOK))
@@ -110,6 +116,30 @@ class AnaplatWaitTrigger(BaseTrigger):
         """Set when to stop waiting for a look: one interval late, as the last look of a sensor that pokes is."""
         if seconds != float("inf"):
             timer.reschedule(asyncio.get_running_loop().time() + seconds + self.poll_interval * 1.2)
+
+
+def result_of(event: dict[str, Any], condition: Condition, timed_out: type[BaseException]) -> dict[str, Any]:
+    """Return what a wait brought, or raise what its event says.
+
+    :param event: the event of a trigger, or of a wait in the worker; one that is not understood is a failure
+    :param condition: what was waited for
+    :param timed_out: the type of exception for a wait that took too long
+    :raises AirflowFailException: the platform reports a failure; no retry helps
+    :raises AnaplatError: the platform could not be asked
+    """
+    match event:
+        case {"outcome": Outcome.DONE, "result": dict() as result} if condition.is_result(result):
+            return dict(result)
+        case {"outcome": Outcome.FAILED | Outcome.UNKNOWN as outcome, "seen": str() as seen}:
+            raise AirflowFailException(
+                f"The platform reports that {seen} ({outcome}). Look at it there; a word that means something "
+                "else belongs into success_states or failure_states."
+            )
+        case {"outcome": Outcome.TIMED_OUT}:
+            raise timed_out(f"Not done in time: {event.get('seen') or 'the platform did not answer'}.")
+        case {"outcome": Outcome.ERROR, "error": {"type": str(), "message": str(), "details": dict()} as error}:
+            raise from_json(error)
+    raise AirflowFailException(f"The trigger's event is not understood: {sorted(event)}.")
 
 
 def deadline_in(seconds: float) -> float:

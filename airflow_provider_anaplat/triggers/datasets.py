@@ -1,9 +1,27 @@
-"""Wait for datasets in the triggerer."""
+"""Wait for datasets in the triggerer, and watch them for assets."""
 
 from __future__ import annotations
 
-from airflow_provider_anaplat.client.conditions import DatasetDone, DatasetFresh, DatasetRefreshed
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.triggers import BaseEventTrigger
+from airflow.triggers.base import TriggerEvent
+
+from airflow_provider_anaplat.client.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
+from airflow_provider_anaplat.client.states import SUCCESS_STATES, State, StateTable
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
+from airflow_provider_anaplat.triggers.poller import Watch
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client.lookup import Lookup
+    from airflow_provider_anaplat.client.models import Dataset
+
+_PAYLOAD = ("dsId", "name", "utime", "rowCount")
+# After this many seconds, Airflow has an event in its database.
+_EVENT_IS_KEPT = 5.0
 
 
 class AnaplatDatasetTaskTrigger(AnaplatWaitTrigger):
@@ -34,3 +52,130 @@ class AnaplatDatasetRefreshTrigger(AnaplatWaitTrigger):
     """
 
     condition = DatasetRefreshed
+
+
+class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
+    """Emit an event each time a dataset was updated with success, for an ``AssetWatcher``.
+
+    An update is seen when ``utime`` has advanced and the status is a success; several between two looks are one
+    event, with the newest ``utime``. All watchers and waiting triggers of a connection share one request an
+    interval. A platform that cannot be asked is logged and asked again.
+
+    The first look sets what counts as seen: an update that was finished before is no event, one that is under way
+    is one when it ends. On Airflow 3.3 what was seen is kept in the asset's state, so that an update while no
+    triggerer ran is an event afterwards; a triggerer that dies within five seconds of an event emits it again.
+    Before 3.3, or where two assets share this very trigger, each start is a first look, and an update while no
+    triggerer ran is no event.
+
+    Its event holds ``dsId``, ``name``, ``utime`` and ``rowCount`` of the dataset.
+
+    :param ds_id: id of the dataset
+    :param poll_interval: seconds between two looks at most
+    :param success_states: words that mean that an update succeeded
+    :param anaplat_conn_id: id of the Airflow connection
+    :param version: version of these arguments; those of older ones still load
+    """
+
+    def __init__(
+        self,
+        *,
+        ds_id: str,
+        poll_interval: float = 60,
+        success_states: Sequence[str] = SUCCESS_STATES,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
+        version: int = 1,
+    ) -> None:
+        super().__init__()
+        self.ds_id = ds_id
+        self.poll_interval = poll_interval
+        self.success_states = success_states
+        self.anaplat_conn_id = anaplat_conn_id
+        self.version = version
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Return the class path and the arguments; none of them is a secret."""
+        return (
+            "airflow_provider_anaplat.triggers.datasets.AnaplatDatasetUpdatedTrigger",
+            {
+                "ds_id": self.ds_id,
+                "poll_interval": self.poll_interval,
+                "success_states": list(self.success_states),
+                "anaplat_conn_id": self.anaplat_conn_id,
+                "version": self.version,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, and emit, for ever."""
+        seen = await self._recall()
+        with Watch(self.anaplat_conn_id, "find_datasets", [self.ds_id], self.poll_interval) as watch:
+            while True:
+                found = await watch.look()
+                try:
+                    updated = self._updated(found, seen)
+                except Exception as error:  # noqa: BLE001 - a watcher that ends is not started again
+                    self.log.warning("Watching dataset %s: %s", self.ds_id, error)
+                    continue
+                if updated is not None:
+                    self.log.info("Dataset %s was updated at %s", self.ds_id, updated["utime"])
+                    yield TriggerEvent({name: updated[name] for name in _PAYLOAD})
+                    # Not before: an event that is lost is worse than one that comes twice.
+                    await asyncio.sleep(_EVENT_IS_KEPT)
+                now_seen = self._seen(found, seen) if updated is None else updated["utime"]
+                if now_seen != seen:
+                    seen = now_seen
+                    await self._remember(seen)
+
+    def _updated(self, found: Lookup[Dataset] | Exception, seen: str | None) -> dict[str, Any] | None:
+        """Return the dataset's summary where it was updated since what was seen."""
+        dataset = self._successful(found)
+        if dataset is None or dataset.utime is None or seen is None:
+            return None
+        return dataset.summary() if not seen or dataset.utime > moment("utime", seen) else None
+
+    def _seen(self, found: Lookup[Dataset] | Exception, seen: str | None) -> str | None:
+        """Return what counts as seen after a look that brought no event.
+
+        That is nothing ("") where the first look finds no finished update: the next one to finish is an event.
+        """
+        if seen is not None or isinstance(found, Exception):
+            return seen
+        dataset = self._successful(found)
+        return dataset.summary()["utime"] or "" if dataset is not None else ""
+
+    def _successful(self, found: Lookup[Dataset] | Exception) -> Dataset | None:
+        if isinstance(found, Exception):
+            raise found
+        dataset = found.get(self.ds_id)
+        if dataset is None:
+            return None
+        return dataset if StateTable(tuple(self.success_states)).read(dataset.status) is State.DONE else None
+
+    @property
+    def _key(self) -> str:
+        return f"anaplat.{self.anaplat_conn_id}.{self.ds_id}.utime"
+
+    async def _recall(self) -> str | None:
+        """Return what was seen before a restart; None where that is not known."""
+        store = getattr(self, "asset_state_store", None)
+        while store is not None:
+            try:
+                seen = await store.aget(self._key)
+            except ValueError as error:  # of several assets
+                self.log.warning("What dataset %s was is not remembered over a restart: %s", self.ds_id, error)
+                break
+            except Exception as error:  # noqa: BLE001 - a watcher that ends is not started again
+                self.log.warning("Asking Airflow what was seen of dataset %s: %s", self.ds_id, error)
+                await asyncio.sleep(self.poll_interval)
+            else:
+                return seen if isinstance(seen, str) else None
+        return None
+
+    async def _remember(self, seen: str | None) -> None:
+        store = getattr(self, "asset_state_store", None)
+        if store is None or seen is None:
+            return
+        try:
+            await store.aset(self._key, seen)
+        except Exception as error:  # noqa: BLE001 - the next event is tried again
+            self.log.warning("What was seen of dataset %s could not be kept: %s", self.ds_id, error)

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from importlib import import_module
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
@@ -46,11 +47,15 @@ class Watch:
     :param kind: the method of the client that finds the records
     :param ids: ids of the records to look at
     :param interval: seconds between two looks at most; the shortest of all watches counts
+    :param fresh: give it no look that was asked for before it came
     """
 
-    def __init__(self, anaplat_conn_id: str, kind: Kind, ids: Collection[str], interval: float) -> None:
+    def __init__(
+        self, anaplat_conn_id: str, kind: Kind, ids: Collection[str], interval: float, *, fresh: bool = False
+    ) -> None:
         self.ids = frozenset(ids)
         self.interval = interval
+        self.came_at = -inf if not fresh else asyncio.get_running_loop().time()
         self.seen = 0  # number of the last look that this watch was given
         self.waiting: asyncio.Future[Look] | None = None
         self._key = (anaplat_conn_id, kind)
@@ -113,7 +118,7 @@ class Poller:
     def young_look(self, watch: Watch) -> Lookup[Any] | None:
         """Return the last look, where it is new to this watch and young enough for it."""
         is_young = self._loop.time() - self._asked_at < watch.interval
-        if self._last is None or watch.seen == self._number or not is_young or not self._last.covers(watch.ids):
+        if self._last is None or watch.seen == self._number or not is_young or not self._is_for(self._last, watch):
             return None
         watch.seen = self._number
         return self._last
@@ -160,7 +165,7 @@ class Poller:
         return found
 
     async def _tell(self, found: Look) -> None:
-        waiting = [watch for watch in self.watches if watch.waiting is not None and _is_for(found, watch)]
+        waiting = [watch for watch in self.watches if watch.waiting is not None and self._is_for(found, watch)]
         for index, watch in enumerate(waiting):
             if watch.waiting is not None and not watch.waiting.done():
                 watch.seen = self._number
@@ -195,6 +200,8 @@ class Poller:
             self._client.close()
             self._client = None
 
-
-def _is_for(found: Look, watch: Watch) -> bool:
-    return isinstance(found, Exception) or found.covers(watch.ids)
+    def _is_for(self, found: Look, watch: Watch) -> bool:
+        """Tell whether a look speaks of what a watch wants to know."""
+        if isinstance(found, Exception):
+            return True
+        return found.covers(watch.ids) and self._asked_at >= watch.came_at

@@ -174,8 +174,9 @@ def test_a_token_that_was_changed_is_read_before_anybody_hears_of_it(
 
 
 def test_a_malformed_record_fails_only_who_asks_for_it(platform: Simulator) -> None:
-    body = b'{"result": "ok", "response": [{"dsId": "ds1", "utime": "noon"}, {"dsId": "ds2", "status": "FINISHED"}, 7]'
-    platform.inject("list_datasets", replies.content(body + b"}"), times=None)
+    records = b'[{"dsId": "ds1", "utime": "noon"}, {"dsId": "ds2", "status": "FINISHED"}, 7]'
+    body = b'{"result": "ok", "response": ' + records + b"}"
+    platform.inject("list_datasets", replies.content(body), times=None)
     (found,) = run(looks(1, 60, "ds1", "ds2"))
     assert found.get("ds2").status == "FINISHED"
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"record of 'ds1'.*utime"):
