@@ -85,4 +85,6 @@ OPERATIONS = (
     CREATE_USERS,
     GET_SUBSCRIPTIONS,
 )
-EXTENSIONS = (GET_USERS,)
+# Where most platforms of this family have it; a connection's extras may say otherwise.
+REFRESH_DATASET = Operation("refresh_dataset", "/public-api/data-source/{ds_id}/refresh", "body", False, object)
+EXTENSIONS = (GET_USERS, REFRESH_DATASET)
