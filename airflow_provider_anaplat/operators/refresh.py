@@ -81,7 +81,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         """Note the dataset's last update, ask for the next one, and wait for it."""
         noted = self._noted_before(context) or self._start(context)
         if not self.wait_for_completion:
-            return noted["dataset"]
+            self._forget(context)
+            return dict(noted["dataset"])
         return self.wait(
             context,
             AnaplatDatasetRefreshTrigger,

@@ -119,6 +119,14 @@ def test_without_waiting_it_ends_once_the_refresh_is_accepted(platform: Simulato
     assert asked(platform) == 1
 
 
+def test_and_a_cleared_task_asks_again(platform: Simulator) -> None:
+    store = Store()
+    in_the_worker(wait_for_completion=False, context={"task_state_store": store})
+    platform.platform.datasets["ds1"].statuses = ["FINISHED"]
+    in_the_worker(wait_for_completion=False, context={"task_state_store": store})
+    assert asked(platform) == 2
+
+
 def test_an_update_that_runs_is_followed(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING", "RUNNING", "FINISHED"]  # begun before, and `utime` set when it began
     assert run()["status"] == "FINISHED"
