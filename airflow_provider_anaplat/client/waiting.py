@@ -83,7 +83,7 @@ class Wait:
     silent_fail: bool = False
     failures: int = field(default=0, init=False)
     seen: str | None = field(default=None, init=False)
-    _started: float = field(default_factory=time.time, init=False)
+    _started: float = field(default_factory=lambda: time.time(), init=False)
     _said: float = field(default=0.0, init=False)
 
     def take(self, found: Look) -> dict[str, Any] | None:

@@ -41,6 +41,9 @@ class Airflow:
         self.environment = {
             **os.environ,
             "AIRFLOW_HOME": str(home),
+            "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__EXECUTOR": "SequentialExecutor" if AIRFLOW_2 else "LocalExecutor",

@@ -96,6 +96,17 @@ def test_who_needs_a_younger_one_causes_a_request(platform: Simulator) -> None:
     assert len(platform.requests("list_datasets")) == 3
 
 
+def test_or_who_must_have_one_from_after_it_came(platform: Simulator) -> None:
+    async def one_after_the_other() -> None:
+        with watch(60) as first:
+            await first.look()
+            with Watch("anaplat_default", "find_datasets", ["ds1"], 60, fresh=True) as second:
+                await second.look()
+
+    run(one_after_the_other())
+    assert len(platform.requests("list_datasets")) == 2
+
+
 def test_the_shortest_interval_counts_for_all(platform: Simulator) -> None:
     async def patient_and_impatient() -> Any:
         impatient = asyncio.create_task(looks(1000, 0.02))
