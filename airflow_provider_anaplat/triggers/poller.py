@@ -126,9 +126,9 @@ class Poller:
     async def _run(self) -> None:
         failures = 0
         while True:
-            self._asked_at = self._loop.time()
+            asked_at = self._loop.time()
             found = await self._look()
-            self._answered_at = self._loop.time()
+            self._asked_at, self._answered_at = asked_at, self._loop.time()
             self._number += 1
             failed = isinstance(found, Exception)
             failures = failures + 1 if failed else 0

@@ -96,6 +96,25 @@ def test_who_needs_a_younger_one_causes_a_request(platform: Simulator) -> None:
     assert len(platform.requests("list_datasets")) == 3
 
 
+def test_an_old_answer_is_not_young_because_the_next_request_is_under_way(platform: Simulator) -> None:
+    async def come_meanwhile() -> Any:
+        with watch(0.2) as first:
+            await first.look()
+            await asyncio.sleep(0.2)
+            platform.platform.datasets["ds1"].statuses = ["FINISHED"]
+            go_on = threading.Event()
+            platform.inject("list_datasets", replies.hold(go_on))
+            second = asyncio.create_task(first.look())
+            await until(lambda: len(platform.requests("list_datasets")) == 2)
+            third = asyncio.create_task(looks(1, 0.1))
+            await asyncio.sleep(0.05)
+            go_on.set()
+            await second
+            return (await third)[0]
+
+    assert run(come_meanwhile()).get("ds1").status == "FINISHED"
+
+
 def test_or_who_must_have_one_from_after_it_came(platform: Simulator) -> None:
     async def one_after_the_other() -> None:
         with watch(60) as first:
