@@ -18,11 +18,12 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## Time export, load into a table and provisioning beside their peers (takes minutes)
+bench: $(INSTALLED) ## Time export, load, provisioning and waiting beside their peers (takes minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/sql.py
 	@$(BIN)/python benchmarks/users.py
+	@$(BIN)/python benchmarks/waiting.py
 
 lint: $(INSTALLED) ## Check style
 	$(BIN)/ruff check .

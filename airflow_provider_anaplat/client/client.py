@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
-
 from airflow_provider_anaplat.client import operations
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
 from airflow_provider_anaplat.client.errors import (
-    AnaplatInvalidAnswerError,
     AnaplatRequestError,
     AnaplatSettingsError,
 )
+from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
     Column,
@@ -36,6 +33,7 @@ from airflow_provider_anaplat.client.models import (
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, PATH_PREFIX, Operation
 from airflow_provider_anaplat.client.redaction import redact, secrets_in
 from airflow_provider_anaplat.client.transport import Settings, Transport
+from airflow_provider_anaplat.client.validation import validated, validated_record
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
@@ -117,6 +115,16 @@ class AnaplatClient:
     def list_datasets(self) -> list[Dataset]:
         """Return all datasets (contract: operation 2, List all datasets)."""
         return self._send(operations.LIST_DATASETS)
+
+    def find_datasets(self, ds_ids: Collection[str], known: Lookup[Dataset] | None = None) -> Lookup[Dataset]:
+        """Return what the dataset list (operation 2) says of some datasets, whatever its other records look like.
+
+        :param ds_ids: ids of the datasets that will be asked for; others can be too
+        :param known: an earlier answer, of which no more is read again than has changed
+        """
+        found = self._lookup(operations.LIST_DATASETS, "dsId", Dataset)
+        found.read_ahead(ds_ids, known)
+        return found
 
     def get_columns(self, ds_id: str) -> list[Column]:
         """Return a dataset's columns in their order (operation 1, Query the column structure).
@@ -238,6 +246,18 @@ class AnaplatClient:
         """
         return self._send(operations.GET_SUBSCRIPTIONS, json={"scIds": list(ids)})
 
+    def find_subscriptions(
+        self, ids: Collection[str], known: Lookup[SubscriptionPlan] | None = None
+    ) -> Lookup[SubscriptionPlan]:
+        """Return subscription plans by their ids (operation 9); one the platform does not know is not there.
+
+        :param ids: ids of the plans (``scId``)
+        :param known: an earlier answer, of which no more is read again than has changed
+        """
+        found = self._lookup(operations.GET_SUBSCRIPTIONS, "scId", SubscriptionPlan, ids)
+        found.read_ahead(ids, known)
+        return found
+
     def call(
         self,
         path: str,
@@ -265,6 +285,15 @@ class AnaplatClient:
         )
         return self._transport.send(operation, operation.path, read_payload, json=json, params=params)
 
+    def _lookup(
+        self, operation: Operation[Any], key: str, kind: type[T], ids: Collection[str] | None = None
+    ) -> Lookup[T]:
+        json = None if ids is None else {"scIds": sorted(ids)}
+        records = self._transport.send(
+            operation, operation.path, lambda answer: records_by_id(answer, key), json=json
+        )
+        return Lookup(records, lambda record: validated_record(kind, record, operation.name, record[key]), ids)
+
     def _send(
         self,
         operation: Operation[T],
@@ -279,29 +308,6 @@ class AnaplatClient:
 
         path = _path(operation, ids or {})
         return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)
-
-
-def validated(kind: type[T], payload: Any, answer: Answer) -> T:
-    """Return a payload as the type that the contract gives it.
-
-    :raises AnaplatInvalidAnswerError: it has another shape; the first places where are named
-    """
-    try:
-        value: T = _adapter(kind).validate_python(payload)  # type: ignore[arg-type]  # a type is hashable
-    except ValidationError as error:
-        places = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'response'}: {problem['msg']}"
-            for problem in error.errors(include_input=False, include_url=False)[:5]
-        )
-        raise answer.error(
-            AnaplatInvalidAnswerError, f"the answer has another shape than the contract's: {places}."
-        ) from None  # the validation's own text may hold what the platform answered
-    return value
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 def _checked_base_url(base_url: str) -> str:

@@ -331,3 +331,8 @@ class SubscriptionPlan(_Record):
     last_send_status: str | None = None
     notice_config: NoticeConfig | None = None
     creator: UserRecord | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a DAG wants to know of the plan's last send, as plain JSON under the platform's names."""
+        fields = {"sc_id", "name", "last_send_time", "last_send_status"}
+        return self.model_dump(mode="json", by_alias=True, include=fields)

@@ -73,6 +73,8 @@ GET_SUBSCRIPTIONS = Operation(
     "get_subscriptions", "/public-api/schedule/fetch-by-ids", "body", True, list[SubscriptionPlan]
 )
 GET_USERS = Operation("get_users", "/public-api/users/get", "body", True, ExistingUsers, extension=True)
+# Where most platforms of this family have it; a connection's extras may say otherwise.
+REFRESH_DATASET = Operation("refresh_dataset", "/public-api/data-source/{ds_id}/refresh", "body", False, object)
 
 OPERATIONS = (
     GET_COLUMNS,
@@ -85,4 +87,4 @@ OPERATIONS = (
     CREATE_USERS,
     GET_SUBSCRIPTIONS,
 )
-EXTENSIONS = (GET_USERS,)
+EXTENSIONS = (GET_USERS, REFRESH_DATASET)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from airflow_provider_anaplat.client.models import Dataset
 
 # The contract shows FINISHED, 已提交 and 处理中 and calls no list complete. The English words for work in
 # progress and for failure are those that platforms of this family are known to use.
 WORKING_STATES = ("已提交", "处理中", "SUBMITTED", "CREATED", "PROCESSING", "RUNNING")
 SUCCESS_STATES = ("FINISHED",)
 FAILURE_STATES = ("FAILED", "CANCELED", "CANCELLED")
+# Of a subscription's last send, the contract shows SUCCESS alone.
+SENT_STATES = ("SUCCESS",)
+NOT_SENT_STATES = ("FAILED", "FAIL", "FAILURE", "ERROR")
 
 
 class State(Enum):
@@ -48,11 +46,6 @@ class StateTable:
             if word in map(_normalised, words):
                 return state
         return State.UNKNOWN
-
-    def read_dataset(self, datasets: Iterable[Dataset], ds_id: str) -> tuple[State, Dataset | None]:
-        """Find a dataset in the dataset list; one that is not there (yet) is still being worked on."""
-        dataset = next((dataset for dataset in datasets if dataset.ds_id == ds_id), None)
-        return (State.WORKING if dataset is None else self.read(dataset.status)), dataset
 
 
 def _normalised(word: str) -> str:

@@ -54,6 +54,14 @@ class AnaplatHook(BaseHook):
             self._client = _client(connection, connection.extra_dejson)
         return self._client
 
+    def get_extension(self, name: str) -> str | None:
+        """Return an extra that says where the deployment has an operation that the contract does not describe.
+
+        :param name: one of :data:`~airflow_provider_anaplat.hooks.settings.EXTENSION_EXTRAS`
+        """
+        value = self.get_connection(self.anaplat_conn_id).extra_dejson.get(name)
+        return str(value) if value else None
+
     @classmethod
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
         """Return a client, for a trigger: everything of Airflow's is asked for on the event loop.

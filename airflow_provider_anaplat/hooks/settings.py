@@ -12,6 +12,9 @@ from airflow_provider_anaplat.client.errors import AnaplatSettingsError
 
 log = logging.getLogger(__name__)
 
+# Extras that say where a deployment has what the contract names without describing; operators read them.
+EXTENSION_EXTRAS = frozenset({"refresh_path", "refresh_method", "refresh_token_in"})
+
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
 
@@ -42,6 +45,8 @@ def client_arguments(
         "token": (password or "").strip(),
     }
     for key, value in extra.items():
+        if key in EXTENSION_EXTRAS:
+            continue
         convert = _EXTRAS.get(key)
         if convert is None:
             log.warning("The connection's extra %r is not known to Anaplat, and does nothing", key)

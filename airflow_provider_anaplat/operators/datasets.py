@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.client.states import State, StateTable
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.base import no_useless_retry
 from airflow_provider_anaplat.operators.state import run_began, task_state
+from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
+from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.datasets.creation import IfExists
 
 
-class AnaplatCreateDatasetOperator(AnaplatOperator):
+class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     """Create a dataset from a data account (contract: operation 4).
 
-    The platform accepts the creation and works on it afterwards; wait for it with
+    The platform accepts the creation and works on it afterwards; wait for it with ``wait_for_completion``, or with
     :class:`~airflow_provider_anaplat.sensors.datasets.AnaplatDatasetTaskSensor`. Objects may be given with the
     contract's field names (``queryType``) or in snake_case (``query_type``); what is None is not sent.
 
@@ -41,6 +43,8 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         directory, or in ``root`` (templated)
     :param reconcile_timeout: seconds for which the dataset list is watched for a dataset whose creation was not
         answered, by the attempt that sent it and by one that follows
+    :param wait_for_completion: wait until the creation of the dataset, created or found, has left 处理中
+        (processing)
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Whatever ``if_exists`` says, one DAG run creates at most one dataset. The request is never repeated blindly:
@@ -50,8 +54,12 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
     the name that is younger than the DAG run, by the platform's clock; someone else's that was created meanwhile
     cannot be told apart. Without ``parent_dir_id``, it looks in all directories for its own.
 
+    Further arguments, and which time-out ends the wait: those of
+    :class:`~airflow_provider_anaplat.operators.waiting.AnaplatWaitingOperator`.
+
     Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them; of a dataset that was
-    found, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None.
+    found, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None. With
+    ``wait_for_completion``, ``taskId`` and what the sensor returns.
 
     Raises :class:`AirflowFailException`, which Airflow does not retry, where the platform refuses the name or the
     account, where ``if_exists`` is ``fail`` and the name is taken, where several datasets fit, and where the
@@ -88,9 +96,10 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         extra_fields: Mapping[str, Any] | None = None,
         if_exists: IfExists = "reuse",
         reconcile_timeout: float = 60,
+        wait_for_completion: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(wait_for_completion=wait_for_completion, **kwargs)
         self.account_id = account_id
         self.name = name
         self.table_query = table_query
@@ -105,9 +114,17 @@ class AnaplatCreateDatasetOperator(AnaplatOperator):
         self.reconcile_timeout = reconcile_timeout
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Have the dataset created, or find it."""
+        """Have the dataset created, or find it; then wait for it, if asked to."""
         task = self._find_or_create(context)
-        return task.model_dump(mode="json", by_alias=True, include={"task_id", "ds_id", "status", "result"})
+        created = task.model_dump(mode="json", by_alias=True, include={"task_id", "ds_id", "status", "result"})
+        if not self.wait_for_completion:
+            return created
+        return self.wait(context, AnaplatDatasetTaskTrigger, {"taskId": created["taskId"]}, ds_id=created["dsId"])
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
+        """End as the event of the wait says."""
+        dataset = self.outcome(event, AnaplatDatasetTaskTrigger.condition)
+        return {"taskId": (event or {})["carried"].get("taskId"), **dataset}
 
     def _find_or_create(self, context: Context) -> CreationTask:
         """Return the creation of this DAG run, or of the dataset that it shall reuse."""

@@ -18,10 +18,10 @@ import arro3.io
 import polars as pl
 from arro3.core import DataType, Field, Schema
 
-from airflow_provider_anaplat.client.client import validated
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.client.models import Column, DatasetData
+from airflow_provider_anaplat.client.validation import validated
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
 _KEY_AFTER_LIST = re.compile(rb'\]\s*,\s*"')

@@ -46,6 +46,7 @@ class StoredDataset:
     utime: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     listed: int = 0
     row_count: int | None = None  # what the platform says instead of the truth
+    updating: bool = False  # the last of the statuses ends an update
 
     def fields(self) -> dict[str, Any]:
         """Return what the dataset list and the dataset data have in common."""
@@ -106,6 +107,7 @@ class Platform:
         self.subscriptions: dict[str, dict[str, Any]] = {}
         self.authorized_datasets: dict[str, list[dict[str, Any]]] = {}
         self.authorized_pages: dict[str, list[dict[str, Any]]] = {}
+        self.refresh_statuses: Sequence[str | None] = ("处理中", "FINISHED")  # from the next refresh on
         self.rows_per_answer = MAX_ROWS_PER_CALL  # a smaller one makes pages shorter than asked for
         self.clock_ahead = timedelta(0)
         self._numbers = itertools.count(1)
@@ -130,7 +132,8 @@ class Platform:
         dataset = self.datasets[ds_id]
         dataset.table = table or dataset.table
         dataset.version += 1
-        dataset.utime += timedelta(seconds=1)
+        now = (datetime.now(UTC) + self.clock_ahead).replace(microsecond=0)
+        dataset.utime = max(now, dataset.utime + timedelta(seconds=1))
 
     def answer(self, operation: str, ids: Mapping[str, str], body: Mapping[str, Any], query: Any) -> Reply:
         """Carry out an operation.
@@ -148,11 +151,23 @@ class Platform:
     def _list_datasets(self, _ids: Any, _body: Any, _query: Any) -> Reply:
         shown = []
         for dataset in self.datasets.values():
+            self._end_update(dataset)
             fields = dataset.fields()
             dataset.listed += 1
             if fields["status"] is not None:
                 shown.append({**fields, "config": {"tableQuery": None}})
         return success(shown)
+
+    def _end_update(self, dataset: StoredDataset) -> None:
+        if dataset.updating and dataset.listed >= len(dataset.statuses) - 1:
+            dataset.updating = False
+            if dataset.statuses[-1] == "FINISHED":
+                self.refresh(dataset.ds_id)
+
+    def _refresh_dataset(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
+        dataset = self.dataset(ids["ds_id"])
+        dataset.statuses, dataset.listed, dataset.updating = self.refresh_statuses, 0, True
+        return success({"taskId": f"refresh-{dataset.ds_id}"})
 
     def _get_columns(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         return success(self.dataset(ids["ds_id"]).columns())

@@ -1,160 +1,181 @@
-"""Wait for datasets in the triggerer."""
+"""Wait for datasets in the triggerer, and watch them for assets."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.providers.common.compat.triggers import BaseEventTrigger
+from airflow.triggers.base import TriggerEvent
 
-from airflow_provider_anaplat.client.errors import PASSING_ERRORS, AnaplatError, to_json
-from airflow_provider_anaplat.client.states import State, StateTable
+from airflow_provider_anaplat.client.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
+from airflow_provider_anaplat.client.states import SUCCESS_STATES, State, StateTable
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
+from airflow_provider_anaplat.triggers.poller import Watch
 
 if TYPE_CHECKING:
+    from airflow_provider_anaplat.client.lookup import Lookup
     from airflow_provider_anaplat.client.models import Dataset
 
-T = TypeVar("T")
+_PAYLOAD = ("dsId", "name", "utime", "rowCount")
+# After this many seconds, Airflow has an event in its database.
+_EVENT_IS_KEPT = 5.0
 
 
-@cache
-def _threads(anaplat_conn_id: str) -> ThreadPoolExecutor:
-    """Return the threads in which requests block, in place of the event loop that all triggers share.
-
-    Each connection has its own, so that a slow platform keeps nobody else waiting.
-    """
-    return ThreadPoolExecutor(max_workers=4, thread_name_prefix=f"anaplat-{anaplat_conn_id}")
-
-
-class Outcome:
-    """How a trigger's wait ended, as its event says it."""
-
-    DONE = "done"
-    FAILED = "failed"
-    UNKNOWN = "unknown"
-    TIMED_OUT = "timed_out"
-    ERROR = "error"
-
-
-class AnaplatDatasetTaskTrigger(BaseTrigger):
+class AnaplatDatasetTaskTrigger(AnaplatWaitTrigger):
     """Wait until a dataset's status in the dataset list has left the state of being worked on.
 
-    Its event holds ``outcome`` and what belongs to it: the ``dataset``, the status ``word``, or the ``error``.
+    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.DatasetDone` and of
+    :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
+    """
+
+    condition = DatasetDone
+
+
+class AnaplatDatasetFreshnessTrigger(AnaplatWaitTrigger):
+    """Wait until a dataset's last update is at or after a moment, with success.
+
+    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.DatasetFresh` and of
+    :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
+    """
+
+    condition = DatasetFresh
+
+
+class AnaplatDatasetRefreshTrigger(AnaplatWaitTrigger):
+    """Wait until a dataset was updated after a refresh was asked for, with success.
+
+    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.DatasetRefreshed` and of
+    :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
+    """
+
+    condition = DatasetRefreshed
+
+
+class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
+    """Emit an event each time a dataset was updated with success, for an ``AssetWatcher``.
+
+    An update is seen when ``utime`` has advanced and the status is a success; several between two looks are one
+    event, with the newest ``utime``. All watchers and waiting triggers of a connection share one request an
+    interval. A platform that cannot be asked is logged and asked again.
+
+    The first look sets what counts as seen: an update that was finished before is no event, one that is under way
+    is one when it ends. On Airflow 3.3 what was seen is kept in the asset's state, so that an update while no
+    triggerer ran is an event afterwards; a triggerer that dies within five seconds of an event emits it again.
+    Before 3.3, or where two assets share this very trigger, each start is a first look, and an update while no
+    triggerer ran is no event.
+
+    Its event holds ``dsId``, ``name``, ``utime`` and ``rowCount`` of the dataset.
 
     :param ds_id: id of the dataset
+    :param poll_interval: seconds between two looks at most
+    :param success_states: words that mean that an update succeeded
     :param anaplat_conn_id: id of the Airflow connection
-    :param poll_interval: seconds between two looks
-    :param deadline: when the wait ends, in seconds since the epoch
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
-    :param unknown_state: at a word in no table, ``wait`` or ``fail``
-    :param max_poll_failures: failures of the list in a row before the wait ends with the last one
-    :param silent_fail: log failures of the list, and poll on
-    :param version: version of these arguments
+    :param version: version of these arguments; those of older ones still load
     """
 
     def __init__(
         self,
         *,
         ds_id: str,
-        anaplat_conn_id: str,
-        poll_interval: float,
-        deadline: float,
-        success_states: Sequence[str],
-        failure_states: Sequence[str],
-        unknown_state: Literal["wait", "fail"],
-        max_poll_failures: int,
-        silent_fail: bool = False,
+        poll_interval: float = 60,
+        success_states: Sequence[str] = SUCCESS_STATES,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         version: int = 1,
     ) -> None:
         super().__init__()
         self.ds_id = ds_id
-        self.anaplat_conn_id = anaplat_conn_id
         self.poll_interval = poll_interval
-        self.deadline = deadline
         self.success_states = success_states
-        self.failure_states = failure_states
-        self.unknown_state = unknown_state
-        self.max_poll_failures = max_poll_failures
-        self.silent_fail = silent_fail
+        self.anaplat_conn_id = anaplat_conn_id
         self.version = version
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class path and the arguments; none of them is a secret."""
         return (
-            "airflow_provider_anaplat.triggers.datasets.AnaplatDatasetTaskTrigger",
+            "airflow_provider_anaplat.triggers.datasets.AnaplatDatasetUpdatedTrigger",
             {
                 "ds_id": self.ds_id,
-                "anaplat_conn_id": self.anaplat_conn_id,
                 "poll_interval": self.poll_interval,
-                "deadline": self.deadline,
                 "success_states": list(self.success_states),
-                "failure_states": list(self.failure_states),
-                "unknown_state": self.unknown_state,
-                "max_poll_failures": self.max_poll_failures,
-                "silent_fail": self.silent_fail,
+                "anaplat_conn_id": self.anaplat_conn_id,
                 "version": self.version,
             },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll until there is something to say."""
-        try:
-            yield await self._wait()
-        except Exception as error:  # noqa: BLE001 - a trigger that dies fails its task with a text that says nothing
-            yield TriggerEvent({"outcome": Outcome.ERROR, "error": to_json(error)})
+        """Look, and emit, for ever."""
+        seen = await self._recall()
+        with Watch(self.anaplat_conn_id, "find_datasets", [self.ds_id], self.poll_interval) as watch:
+            while True:
+                found = await watch.look()
+                try:
+                    updated = self._updated(found, seen)
+                except Exception as error:  # noqa: BLE001 - a watcher that ends is not started again
+                    self.log.warning("Watching dataset %s: %s", self.ds_id, error)
+                    continue
+                if updated is not None:
+                    self.log.info("Dataset %s was updated at %s", self.ds_id, updated["utime"])
+                    yield TriggerEvent({name: updated[name] for name in _PAYLOAD})
+                    # Not before: an event that is lost is worse than one that comes twice.
+                    await asyncio.sleep(_EVENT_IS_KEPT)
+                now_seen = self._seen(found, seen) if updated is None else updated["utime"]
+                if now_seen != seen:
+                    seen = now_seen
+                    await self._remember(seen)
 
-    async def _wait(self) -> TriggerEvent:
-        client = (await AnaplatHook.get_async_conn(self.anaplat_conn_id)).without_retries()
-        failures = 0
-        word: str | None = None
-        while True:
-            wait = self.poll_interval
+    def _updated(self, found: Lookup[Dataset] | Exception, seen: str | None) -> dict[str, Any] | None:
+        """Return the dataset's summary where it was updated since what was seen."""
+        dataset = self._successful(found)
+        if dataset is None or dataset.utime is None or seen is None:
+            return None
+        return dataset.summary() if not seen or dataset.utime > moment("utime", seen) else None
+
+    def _seen(self, found: Lookup[Dataset] | Exception, seen: str | None) -> str | None:
+        """Return what counts as seen after a look that brought no event.
+
+        That is nothing ("") where the first look finds no finished update: the next one to finish is an event.
+        """
+        if seen is not None or isinstance(found, Exception):
+            return seen
+        dataset = self._successful(found)
+        return dataset.summary()["utime"] or "" if dataset is not None else ""
+
+    def _successful(self, found: Lookup[Dataset] | Exception) -> Dataset | None:
+        if isinstance(found, Exception):
+            raise found
+        dataset = found.get(self.ds_id)
+        if dataset is None:
+            return None
+        return dataset if StateTable(tuple(self.success_states)).read(dataset.status) is State.DONE else None
+
+    @property
+    def _key(self) -> str:
+        return f"anaplat.{self.anaplat_conn_id}.{self.ds_id}.utime"
+
+    async def _recall(self) -> str | None:
+        """Return what was seen before a restart; None where that is not known."""
+        store = getattr(self, "asset_state_store", None)
+        while store is not None:
             try:
-                datasets = await self._in_thread(client.list_datasets)
-            except AnaplatError as error:
-                failures += 1
-                self._raise_unless_tolerated(error, failures)
-                self.log.warning("Poll failed (%d in a row): %s", failures, error)
-                wait = max(wait, error.retry_after or 0)
+                seen = await store.aget(self._key)
+            except ValueError as error:  # of several assets
+                self.log.warning("What dataset %s was is not remembered over a restart: %s", self.ds_id, error)
+                break
+            except Exception as error:  # noqa: BLE001 - a watcher that ends is not started again
+                self.log.warning("Asking Airflow what was seen of dataset %s: %s", self.ds_id, error)
+                await asyncio.sleep(self.poll_interval)
             else:
-                failures = 0
-                event, seen = self._judge(datasets)
-                if event is not None:
-                    return event
-                if seen != word:
-                    self.log.info("Dataset %s is %s", self.ds_id, seen)
-                    word = seen
-            left = self.deadline - time.time()
-            if left <= 0:
-                return TriggerEvent({"outcome": Outcome.TIMED_OUT, "word": word})
-            await asyncio.sleep(min(wait, left))
+                return seen if isinstance(seen, str) else None
+        return None
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        # The context tells Airflow whose log a line belongs to.
-        run = contextvars.copy_context().run
-        return await asyncio.get_running_loop().run_in_executor(_threads(self.anaplat_conn_id), run, call)
-
-    def _raise_unless_tolerated(self, error: AnaplatError, failures: int) -> None:
-        if self.silent_fail:
+    async def _remember(self, seen: str | None) -> None:
+        store = getattr(self, "asset_state_store", None)
+        if store is None or seen is None:
             return
-        if failures >= self.max_poll_failures or not isinstance(error, PASSING_ERRORS):
-            raise error
-
-    def _judge(self, datasets: list[Dataset]) -> tuple[TriggerEvent | None, str | None]:
-        """Return the event if the wait is over, and the word that the list shows."""
-        states = StateTable(tuple(self.success_states), tuple(self.failure_states))
-        state, dataset = states.read_dataset(datasets, self.ds_id)
-        word = "not in the list" if dataset is None else dataset.status
-        if state is State.DONE and dataset is not None:
-            return TriggerEvent({"outcome": Outcome.DONE, "dataset": dataset.summary()}), word
-        if state is State.FAILED:
-            return TriggerEvent({"outcome": Outcome.FAILED, "word": word}), word
-        if state is State.UNKNOWN and self.unknown_state == "fail":
-            return TriggerEvent({"outcome": Outcome.UNKNOWN, "word": word}), word
-        return None, word
+        try:
+            await store.aset(self._key, seen)
+        except Exception as error:  # noqa: BLE001 - the next event is tried again
+            self.log.warning("What was seen of dataset %s could not be kept: %s", self.ds_id, error)

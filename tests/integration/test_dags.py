@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,20 @@ def test_the_example(airflow_database: Path, tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "flights.parquet").rows() == [("UA", 1400), (None, None)]
     assert (tmp_path / "flights.csv").read_text() == "carrier,distance\nUA,1400\n,\n"
     assert sorted(platform.platform.users) == ["ada", "blaise", "carl"]
+    assert platform.token not in printed
+
+
+def test_the_example_of_an_orchestrated_refresh(airflow_database: Path, tmp_path: Path) -> None:
+    table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"]])
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    with Simulator() as platform:
+        for name in ("one", "two", "three"):
+            platform.platform.add_dataset(name, table).utime = long_ago
+        tasks, printed = run_dag(airflow_database, "anaplat_orchestrated_refresh", platform, tmp_path)
+    assert len(tasks) == 13
+    assert {task["state"] for task in tasks} == {"success"}
+    assert len(platform.requests("refresh_dataset")) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.parquet", "ds2.parquet", "ds3.parquet"]
     assert platform.token not in printed
 
 

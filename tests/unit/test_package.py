@@ -68,9 +68,11 @@ print([name for name in sys.modules if name == "airflow" or name.startswith("air
 
 def test_constructing_needs_no_platform_and_no_connection() -> None:
     from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+    from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
     from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
-    from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+    from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
+    from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
     from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
     template = "{{ not_rendered_yet }}"
@@ -78,8 +80,11 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
         AnaplatCreateDatasetOperator(task_id="c", account_id=template, name=template, table_query=template),  # type: ignore[arg-type]  # a template stands for anything
         AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),  # type: ignore[arg-type]  # likewise
         AnaplatCreateUsersOperator(task_id="u", users=template),  # type: ignore[arg-type]  # likewise
-        AnaplatDatasetTaskSensor(task_id="s", ds_id=template),
         AnaplatToSqlOperator(task_id="l", ds_id=template, sql_conn_id=template, table=template, schema=template),
+        AnaplatRefreshDatasetOperator(task_id="r", ds_id=template, path=template),
+        AnaplatDatasetTaskSensor(task_id="s", ds_id=template, deferrable=True, start_from_trigger=True),
+        AnaplatDatasetFreshnessSensor(task_id="f", ds_id=template, newer_than=template),
+        AnaplatSubscriptionSensor(task_id="d", subscription_ids=template, sent_after=template),
     ]
     for operator in operators:
         assert set(operator.template_fields) <= set(vars(operator))

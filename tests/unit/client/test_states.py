@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_anaplat.client.models import Dataset
 from airflow_provider_anaplat.client.states import State, StateTable
 
 
@@ -34,9 +33,3 @@ def test_words_of_the_users_own() -> None:
 
 def test_a_word_that_is_failure_and_success_is_failure() -> None:
     assert StateTable(success=("X",), failure=("X",)).read("X") is State.FAILED
-
-
-def test_a_dataset_that_is_not_listed_yet_is_still_worked_on() -> None:
-    listed = Dataset(ds_id="other", status="FINISHED")
-    assert StateTable().read_dataset([listed], "mine") == (State.WORKING, None)
-    assert StateTable().read_dataset([listed], "other") == (State.DONE, listed)

@@ -87,7 +87,7 @@ def test_it_ends_when_the_creation_is_done(wait: Wait, platform: Simulator) -> N
 @pytest.mark.parametrize("arguments", [{}, {"retries": 3}])
 def test_a_failure_fails_at_once_and_for_good(wait: Wait, platform: Simulator, arguments: dict[str, int]) -> None:
     statuses(platform, ["处理中", "FAILED"])
-    with pytest.raises(AirflowFailException, match="reports 'FAILED' for dataset ds1"):
+    with pytest.raises(AirflowFailException, match="reports that dataset ds1 is 'FAILED'"):
         wait(**arguments)
     assert len(platform.requests("list_datasets")) == 2
 
@@ -99,7 +99,7 @@ def test_an_unknown_word_is_waited_for(wait: Wait, platform: Simulator) -> None:
 
 def test_or_fails_where_that_is_asked_for(wait: Wait, platform: Simulator) -> None:
     statuses(platform, ["处理中", "新状态"])
-    with pytest.raises(AirflowFailException, match=r"reports '新状态' .*\(unknown\)"):
+    with pytest.raises(AirflowFailException, match=r"is '新状态' \(unknown\)"):
         wait(unknown_state="fail")
 
 
@@ -226,8 +226,8 @@ def test_the_trigger_holds_no_secret_and_a_deadline(platform: Simulator) -> None
         sensor(timeout=100, deferrable=True).execute({})
     _, kwargs = raised.value.trigger.serialize()
     assert platform.token not in json.dumps(kwargs)
-    assert kwargs["version"] == 1
-    assert raised.value.timeout == timedelta(seconds=160)
+    assert kwargs["version"] == 2
+    assert raised.value.timeout == timedelta(seconds=160.1)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,9 @@ def test_the_trigger_holds_no_secret_and_a_deadline(platform: Simulator) -> None
         {},
         {"outcome": "finished"},
         {"outcome": "done"},
-        {"outcome": "done", "dataset": None},
-        {"outcome": "done", "dataset": {"dsId": "another"}},
+        {"outcome": "done", "result": None},
+        {"outcome": "done", "result": {"dsId": "another"}},
+        {"outcome": "failed"},
         {"status": "success"},
     ],
 )

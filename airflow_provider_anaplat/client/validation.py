@@ -1,0 +1,54 @@
+"""From plain Python to the contract's types."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from airflow_provider_anaplat.client.envelope import Answer
+from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
+
+T = TypeVar("T")
+
+
+def validated(kind: type[T], payload: Any, answer: Answer) -> T:
+    """Return a payload as the type that the contract gives it.
+
+    :raises AnaplatInvalidAnswerError: it has another shape; the first places where are named
+    """
+    try:
+        value: T = _adapter(kind).validate_python(payload)  # type: ignore[arg-type]  # a type is hashable
+    except ValidationError as error:
+        raise answer.error(
+            AnaplatInvalidAnswerError, f"the answer has another shape than the contract's: {_places(error)}."
+        ) from None  # the validation's own text may hold what the platform answered
+    return value
+
+
+def validated_record(kind: type[T], record: Any, operation: str, record_id: str) -> T:
+    """Return one record of an answer as the type that the contract gives it.
+
+    :raises AnaplatInvalidAnswerError: it has another shape; the record and the first places where are named
+    """
+    try:
+        value: T = _adapter(kind).validate_python(record)  # type: ignore[arg-type]  # likewise
+    except ValidationError as error:
+        raise AnaplatInvalidAnswerError(
+            f"{operation}: the record of {record_id!r} has another shape than the contract's: {_places(error)}.",
+            operation=operation,
+        ) from None
+    return value
+
+
+def _places(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, problem['loc'])) or 'response'}: {problem['msg']}"
+        for problem in error.errors(include_input=False, include_url=False)[:5]
+    )
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

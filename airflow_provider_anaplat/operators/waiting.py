@@ -1,0 +1,116 @@
+"""What the operators share that start work on the platform and wait for its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, conf
+
+from airflow_provider_anaplat.client.conditions import Condition
+from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
+from airflow_provider_anaplat.client.waiting import Wait, wait_here
+from airflow_provider_anaplat.operators.base import AnaplatOperator
+from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger, plain, result_of
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+# How much longer than the trigger itself Airflow waits before it gives the trigger up.
+_GRACE = 60.0
+
+
+class AnaplatWaitingOperator(AnaplatOperator):
+    """Start work on the platform, and wait until it is done.
+
+    Two time-outs end the wait, whichever is earlier, in a worker and deferred alike: ``timeout``, from when the
+    wait begins, and Airflow's ``execution_timeout``, from when the attempt began. Both end in
+    :class:`AirflowTaskTimeout`, and Airflow retries the task if it has retries left.
+
+    :param wait_for_completion: wait, rather than end once the platform has accepted the work
+    :param deferrable: wait in the triggerer instead of a worker
+    :param poll_interval: seconds between two looks; deferred, the shortest of all waiters of the connection
+    :param timeout: seconds to wait at most
+    :param max_poll_failures: failures of the dataset list in a row before the task fails with the last one
+    :param success_states: words that mean done
+    :param failure_states: words that mean failed
+    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    """
+
+    def __init__(
+        self,
+        *,
+        wait_for_completion: bool = True,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float = 60,
+        timeout: float = 7 * 24 * 3600,
+        max_poll_failures: int = 10,
+        success_states: Sequence[str] = SUCCESS_STATES,
+        failure_states: Sequence[str] = FAILURE_STATES,
+        unknown_state: Literal["wait", "fail"] = "wait",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.wait_for_completion = wait_for_completion
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
+        self.timeout = timeout
+        self.max_poll_failures = max_poll_failures
+        self.success_states = success_states
+        self.failure_states = failure_states
+        self.unknown_state = unknown_state
+
+    def wait(
+        self, context: Context, trigger: type[AnaplatWaitTrigger], carried: Mapping[str, Any], **condition: Any
+    ) -> dict[str, Any]:
+        """Wait in the worker or in the triggerer, and return what :meth:`execute_complete` makes of the end.
+
+        :param context: the task's context
+        :param trigger: the trigger whose condition is waited for
+        :param carried: plain JSON to hand to :meth:`execute_complete`, which may run in another process
+        :param condition: the fields of the condition, beyond the words of states
+        """
+        words = {
+            "success_states": plain(self.success_states),
+            "failure_states": plain(self.failure_states),
+            "unknown_state": self.unknown_state,
+        }
+        deadline = self._deadline(context)
+        waiting = trigger(
+            anaplat_conn_id=self.anaplat_conn_id,
+            poll_interval=self.poll_interval,
+            max_poll_failures=self.max_poll_failures,
+            deadline=deadline,
+            carried={**carried, "condition": {**words, **condition}},
+            fresh=True,
+            **words,
+            **condition,
+        )
+        if self.deferrable:
+            left = deadline - time.time() + 2 * self.poll_interval + _GRACE
+            self.defer(trigger=waiting, method_name="execute_complete", timeout=timedelta(seconds=left))
+        wait = Wait(trigger.condition.of(waiting), self.log, deadline, self.max_poll_failures)
+        event = wait_here(self.client().without_retries(), wait, self.poll_interval)
+        return self.execute_complete(context, {**event, "carried": waiting.carried})
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
+        """End as the event of the wait says."""
+        raise NotImplementedError
+
+    def outcome(self, event: dict[str, Any] | None, condition: type[Condition]) -> dict[str, Any]:
+        """Return the result that an event holds, or raise what it says; what is not understood is a failure."""
+        carried = (event or {}).get("carried")
+        if event is None or not isinstance(carried, dict) or "condition" not in carried:
+            raise AirflowFailException(f"The trigger's event is not understood: {sorted(event or {})}.")
+        return result_of(event, condition(**carried["condition"]), AirflowTaskTimeout)
+
+    def _deadline(self, context: Context) -> float:
+        now = time.time()
+        ends = [now + self.timeout]
+        if self.execution_timeout is not None:
+            ti = context.get("ti")
+            began = ti.start_date.timestamp() if ti is not None and ti.start_date is not None else now
+            ends.append(began + self.execution_timeout.total_seconds())
+        return min(ends)

@@ -1,0 +1,158 @@
+"""What the sensors share: poked, rescheduled or deferred, they judge with one condition and end alike."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from airflow.providers.common.compat.sdk import (
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    BaseSensorOperator,
+    PokeReturnValue,
+    conf,
+)
+from airflow.triggers.base import StartTriggerArgs
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.client.waiting import Wait, backoff, look
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.triggers.base import (
+    CAN_BEGIN_IN_TRIGGERER,
+    AnaplatWaitTrigger,
+    deadline_in,
+    is_json,
+    plain,
+    result_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+# On Airflow 3, a run that an asset or a person started has no data interval, and Airflow does not know the name.
+END_OF_INTERVAL = (
+    "{{ data_interval_end if data_interval_end is defined and data_interval_end else dag_run.run_after }}"
+)
+
+
+class AnaplatSensor(BaseSensorOperator):
+    """Wait for the platform.
+
+    ``mode="poke"``, ``mode="reschedule"`` and ``deferrable=True`` end alike; ``poke_interval`` is the time
+    between two looks and ``timeout`` the longest wait in each of them. Deferred, all sensors of a connection
+    share one request an interval, and ``exponential_backoff`` is not used. With ``reschedule``, the worker slot
+    is kept while the platform cannot be asked.
+
+    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param deferrable: wait in the triggerer instead of a worker
+    :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
+        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        output, the sensor defers from a worker
+    :param anaplat_conn_id: id of the Airflow connection (templated)
+    :cvar trigger: the trigger that waits in the sensor's place; its condition's fields are the sensor's arguments
+    """
+
+    trigger: ClassVar[type[AnaplatWaitTrigger]]
+
+    def __init__(
+        self,
+        *,
+        max_poll_failures: int = 10,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        start_from_trigger: bool = False,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("multiple_outputs", True)
+        super().__init__(**kwargs)
+        self.max_poll_failures = max_poll_failures
+        self.deferrable = deferrable
+        self.begin_in_triggerer = start_from_trigger
+        self.anaplat_conn_id = anaplat_conn_id
+
+    def _begin_in_triggerer(self) -> None:
+        """Begin in the triggerer, where that is asked for and can be; the last call of a constructor."""
+        arguments = self._trigger_arguments()
+        if not (self.deferrable and self.begin_in_triggerer and CAN_BEGIN_IN_TRIGGERER and is_json(arguments)):
+            return
+        self.start_from_trigger = True
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls=self.trigger.classpath(),
+            next_method="execute_complete",
+            trigger_kwargs=arguments,
+            timeout=timedelta(seconds=self.timeout),
+        )
+
+    def execute(self, context: Context) -> Any:
+        """Wait, in the worker or in the triggerer."""
+        if self.deferrable:
+            self._defer()
+        try:
+            return super().execute(context)
+        except AirflowSensorTimeout as error:
+            self._skip_if_never_fail(error)
+            raise
+
+    def poke(self, context: Context) -> bool | PokeReturnValue:
+        """Look once; while the platform cannot be asked, look again.
+
+        The failures in a row are counted here, within one poke, because nothing would carry a count from one
+        poke to the next in reschedule mode.
+        """
+        client = AnaplatHook(self.anaplat_conn_id).get_conn().without_retries()
+        deadline = self._deadline(context)
+        wait = Wait(self.trigger.condition.of(self), self.log, deadline, self.max_poll_failures)
+        while True:
+            found = look(client, wait.condition)
+            event = wait.take(found)
+            if event is not None:
+                return PokeReturnValue(is_done=True, xcom_value=self._end(event))
+            if not isinstance(found, Exception):
+                return False
+            time.sleep(max(0.0, min(backoff(self.poke_interval, wait.failures, found), wait.left())))
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
+        """End as the trigger's event says; an event that is not understood fails the task."""
+        try:
+            return self._end(event or {})
+        except (errors.AnaplatError, AirflowFailException, AirflowSensorTimeout) as error:
+            self._skip_if_never_fail(error)
+            raise
+
+    def _defer(self) -> NoReturn:
+        trigger = self.trigger(**self._trigger_arguments(), deadline=deadline_in(self.timeout))
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=self._trigger_timeout())
+        raise AssertionError("defer() raises")
+
+    def _trigger_arguments(self) -> dict[str, Any]:
+        names = [field.name for field in fields(self.trigger.condition)]
+        return {
+            **{name: plain(getattr(self, name)) for name in names},
+            "anaplat_conn_id": self.anaplat_conn_id,
+            "poll_interval": self.poke_interval,
+            "max_poll_failures": self.max_poll_failures,
+            "silent_fail": self.silent_fail,
+        }
+
+    def _trigger_timeout(self) -> timedelta:
+        """Return when Airflow gives up a trigger that has not ended by itself: after its last look."""
+        return timedelta(seconds=self.timeout + 2 * self.poke_interval + 60)
+
+    def _end(self, event: dict[str, Any]) -> dict[str, Any]:
+        return result_of(event, self.trigger.condition.of(self), AirflowSensorTimeout)
+
+    def _deadline(self, context: Context) -> float:
+        """Return when Airflow will end the wait, so that no poke outlasts it."""
+        ti = context.get("ti")
+        start = None
+        if ti is not None:
+            rescheduled = getattr(ti, "get_first_reschedule_date", None) if self.reschedule else None
+            start = (rescheduled(context) if rescheduled else None) or ti.start_date
+        return float((start or datetime.now(UTC)).timestamp() + self.timeout)
+
+    def _skip_if_never_fail(self, error: Exception) -> None:
+        if self.never_fail:
+            raise AirflowSkipException(f"Skipped since never_fail is set: {error}") from error

@@ -1,0 +1,55 @@
+"""Wait for subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from airflow_provider_anaplat.client.states import NOT_SENT_STATES, SENT_STATES
+from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
+from airflow_provider_anaplat.triggers.subscriptions import AnaplatSubscriptionTrigger
+
+
+class AnaplatSubscriptionSensor(AnaplatSensor):
+    """Wait until every subscription was last sent at or after a moment, with success (contract: operation 9).
+
+    A send that failed since then fails the task at once, and so does a plan that does not exist or is disabled,
+    since it will not be sent. A word that no table knows is never a success.
+
+    :param subscription_ids: ids of the subscription plans (``scId``; templated)
+    :param sent_after: the moment, ISO 8601 or a datetime; UTC where it names no zone. By default the end of the
+        run's data interval, or the moment from which the run may start where it has none (templated)
+    :param success_states: words of ``lastSendStatus`` that mean sent; the contract shows ``SUCCESS`` alone
+    :param failure_states: words that mean failed
+    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+
+    Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`.
+
+    Returns ``subscriptions``: of each plan ``scId``, ``name``, ``lastSendTime`` (milliseconds since the epoch) and
+    ``lastSendStatus``.
+
+    Raises :class:`AirflowFailException` where a send failed or can never be, :class:`AirflowSensorTimeout` where
+    it took too long, :class:`AnaplatError` where the plans cannot be had.
+    """
+
+    trigger = AnaplatSubscriptionTrigger
+    template_fields: Sequence[str] = ("subscription_ids", "sent_after", "anaplat_conn_id")
+
+    def __init__(
+        self,
+        *,
+        subscription_ids: Sequence[str],
+        sent_after: str | datetime = END_OF_INTERVAL,
+        success_states: Sequence[str] = SENT_STATES,
+        failure_states: Sequence[str] = NOT_SENT_STATES,
+        unknown_state: Literal["wait", "fail"] = "wait",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.subscription_ids = subscription_ids
+        self.sent_after = sent_after
+        self.success_states = success_states
+        self.failure_states = failure_states
+        self.unknown_state = unknown_state
+        self._begin_in_triggerer()

@@ -1,0 +1,39 @@
+"""DAGs for a real triggerer: sensors that defer or begin there, and an asset whose watcher lives there."""
+
+from __future__ import annotations
+
+import pendulum
+from airflow.providers.common.compat.sdk import DAG, task
+
+from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
+
+COMMON = {
+    "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"),
+    "catchup": False,
+    "is_paused_upon_creation": False,
+}
+WAITING = {"poke_interval": 1, "timeout": 300, "deferrable": True}
+
+with DAG(dag_id="triggerer_waits", schedule=None, params={"first": "ds1"}, **COMMON):
+    AnaplatDatasetTaskSensor(
+        task_id="begins_there", ds_id="{{ params.first }}", start_from_trigger=True, **WAITING
+    )
+    AnaplatDatasetTaskSensor.partial(task_id="defers", **WAITING).expand(ds_id=["ds2", "ds3", "ds4"])
+    AnaplatDatasetTaskSensor(task_id="fails", ds_id="ds5", **WAITING)
+    AnaplatDatasetTaskSensor(task_id="no_connection", ds_id="ds1", anaplat_conn_id="nowhere", **WAITING)
+
+try:
+    from airflow.sdk import Asset, AssetWatcher
+except ImportError:  # Airflow 2 has no watchers
+    pass
+else:
+    watcher = AssetWatcher(name="updated", trigger=AnaplatDatasetUpdatedTrigger(ds_id="ds6", poll_interval=1))
+
+    with DAG(dag_id="triggerer_updated", schedule=[Asset("anaplat_ds6", watchers=[watcher])], **COMMON):
+
+        @task
+        def updated() -> None:
+            """Be run."""
+
+        updated()

@@ -1,0 +1,120 @@
+"""The steps of a waiting task, each run in a process of its own, as Airflow runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from multiprocessing import forkserver
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.common.compat.sdk import TaskDeferred
+
+from airflow_provider_anaplat.client import client as preloaded  # noqa: F401 - so that a step starts at once
+from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
+from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
+
+try:
+    from airflow.sdk.exceptions import AirflowRescheduleException
+except ImportError:  # Airflow 2
+    from airflow.exceptions import AirflowRescheduleException
+
+SENSORS = {
+    sensor.__name__: sensor
+    for sensor in (AnaplatDatasetTaskSensor, AnaplatDatasetFreshnessSensor, AnaplatSubscriptionSensor)
+}
+
+
+def execute(name: str, arguments: dict[str, Any], started: str) -> dict[str, Any]:
+    """Run a sensor's ``execute`` as a worker would."""
+    start = datetime.fromisoformat(started)
+    ti = SimpleNamespace(start_date=start, get_first_reschedule_date=lambda _: start)
+    try:
+        return {"returned": SENSORS[name](task_id="wait", **arguments).execute({"ti": ti})}
+    except AirflowRescheduleException as again:
+        return {"again_at": again.reschedule_date.isoformat()}
+    except TaskDeferred as deferral:
+        return {"deferred": [*deferral.trigger.serialize(), deferral.method_name]}
+
+
+def run_trigger(path: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Run a trigger to its first event as a triggerer would."""
+    module, _, name = path.rpartition(".")
+    trigger = getattr(importlib.import_module(module), name)(**kwargs)
+
+    async def first() -> Any:
+        async for event in trigger.run():
+            return event.payload
+        return None
+
+    return {"event": asyncio.run(first())}
+
+
+def resume(name: str, arguments: dict[str, Any], method: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Resume a sensor with an event, in a new worker."""
+    sensor = SENSORS[name](task_id="wait", **arguments)
+    return {"returned": sensor.resume_execution(method, {"event": event}, {})}
+
+
+class Steps:
+    """Runs steps, each in a fresh process; what goes in and out passes through JSON."""
+
+    def __init__(self) -> None:
+        self._processes = multiprocessing.get_context("forkserver")
+        self._processes.set_forkserver_preload(["steps"])
+        with pytest.MonkeyPatch.context() as patch:  # the fork server finds this module by the environment alone
+            patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+            forkserver.ensure_running()
+        self.kill_when: Callable[[], bool] | None = None
+
+    def run(self, step: str, *given: Any) -> dict[str, Any]:
+        """Run a step to its end, killing it once if that is planned and starting it again, as Airflow does."""
+        while True:
+            ours, theirs = self._processes.Pipe()
+            process = self._processes.Process(
+                target=_run, args=(theirs, dict(os.environ), step, json.dumps(given)), daemon=True
+            )
+            process.start()
+            theirs.close()
+            while not ours.poll(0.01):
+                if self.kill_when is not None and self.kill_when():
+                    self.kill_when = None
+                    process.kill()
+                    break
+            else:
+                found: dict[str, Any] = json.loads(ours.recv())
+                process.join()
+                return found
+            process.join()
+
+
+def _run(pipe: Any, environment: dict[str, str], step: str, given: str) -> None:
+    os.environ.update(environment)
+    try:
+        found = globals()[step](*json.loads(given))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the step's end
+        found = {"raised": type(error).__name__, "message": str(error)}
+    pipe.send(json.dumps(found))
+
+
+def wait(steps: Steps, name: str, way: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Carry a sensor through all its steps, and return how it ended."""
+    arguments = {**arguments, "mode": "reschedule" if way == "rescheduled" else "poke"}
+    arguments["deferrable"] = way == "deferred"
+    started = datetime.now(UTC).isoformat()
+    while True:
+        found = steps.run("execute", name, arguments, started)
+        if "deferred" in found:
+            path, kwargs, method = found["deferred"]
+            event = steps.run("run_trigger", path, kwargs)["event"]
+            return steps.run("resume", name, arguments, method, event)
+        if "again_at" not in found:
+            return found
+        assert datetime.fromisoformat(found["again_at"]) - datetime.now(UTC) < timedelta(seconds=5)

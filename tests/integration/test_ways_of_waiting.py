@@ -1,0 +1,91 @@
+"""One table of scenarios, poked, rescheduled and deferred, each step in a fresh process: all must end alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from conftest import TEXTS
+from steps import Steps, wait
+
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+LIST_DOWN = ("list_datasets", replies.http_status(503))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the platform shows and does, what the sensor is told, and how it must end."""
+
+    name: str
+    statuses: tuple[str | None, ...]
+    ends: str
+    says: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    list_down_times: int | None = 0
+    killed_after: int = 0
+    tries: int = 1
+
+
+WORKING = "处理中"
+SCENARIOS = [
+    Scenario("finishes", (None, WORKING, "RUNNING", "FINISHED"), "FINISHED"),
+    Scenario("fails", (WORKING, "FAILED"), "AirflowFailException", "dataset ds1 is 'FAILED'"),
+    Scenario("unknown word", ("新状态", "FINISHED"), "FINISHED"),
+    Scenario(
+        "unknown word fails", (WORKING, "新状态"), "AirflowFailException", "新状态", {"unknown_state": "fail"}
+    ),
+    Scenario("absent for ever", (None,), "AirflowSensorTimeout", arguments={"timeout": 0.6}),
+    Scenario("list down for a while", (WORKING, "FINISHED"), "FINISHED", list_down_times=2),
+    Scenario("list down for ever", (WORKING,), "AnaplatServerError", "503", list_down_times=None),
+    Scenario(
+        "list down till the time-out", (WORKING,), "AirflowSensorTimeout", "",
+        {"timeout": 0.6, "max_poll_failures": 1000}, list_down_times=None,
+    ),
+    Scenario("time-out", (WORKING,), "AirflowSensorTimeout", arguments={"timeout": 0.6}),
+    Scenario("soft_fail at a failure", ("FAILED",), "AirflowSkipException", "", {"soft_fail": True}),
+    Scenario(
+        "soft_fail at a time-out", (WORKING,), "AirflowSkipException", "", {"soft_fail": True, "timeout": 0.6}
+    ),
+    Scenario(
+        "soft_fail, list down", (WORKING,), "AnaplatServerError", "", {"soft_fail": True}, list_down_times=None
+    ),
+    Scenario("never_fail at a failure", ("FAILED",), "AirflowSkipException", "", {"never_fail": True}),
+    Scenario(
+        "never_fail, list down", (WORKING,), "AirflowSkipException", "", {"never_fail": True}, list_down_times=None
+    ),
+    Scenario("retried", (WORKING, "FINISHED"), "FINISHED", list_down_times=3, tries=2),
+    Scenario("killed", (WORKING,) * 6 + ("FINISHED",), "FINISHED", killed_after=2),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def steps() -> Steps:
+    return Steps()
+
+
+@pytest.mark.parametrize("way", ["poked", "rescheduled", "deferred"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_way_ends_alike(
+    scenario: Scenario, way: str, steps: Steps, platform: Simulator, connect: Callable[..., None]
+) -> None:
+    connect(platform, extra={"max_retries": 0})
+    dataset = platform.platform.add_dataset("new", TEXTS, scenario.statuses)
+    if scenario.list_down_times != 0:
+        platform.inject(*LIST_DOWN, times=scenario.list_down_times)
+    if scenario.killed_after:
+        steps.kill_when = lambda: len(platform.requests("list_datasets")) >= scenario.killed_after
+    arguments = {"ds_id": "ds1", "poke_interval": 0.1, "timeout": 30, "max_poll_failures": 3, **scenario.arguments}
+    for _ in range(scenario.tries):
+        found = wait(steps, "AnaplatDatasetTaskSensor", way, arguments)
+    assert steps.kill_when is None
+    if "returned" not in found:
+        assert found["raised"] == scenario.ends
+        assert scenario.says in found["message"]
+        return
+    shown = dataset.fields()
+    names = ("dsId", "name", "status", "rowCount", "colCount", "ctime", "utime")
+    assert found["returned"] == {name: shown[name] for name in names}
+    assert found["returned"]["status"] == scenario.ends

@@ -1,0 +1,208 @@
+"""Sensors that wait for a moment: a dataset's update, a subscription's delivery; poked and deferred."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jinja2
+import pytest
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, AirflowSensorTimeout, TaskDeferred
+from conftest import TEXTS
+
+from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL
+from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
+from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
+from airflow_provider_anaplat.simulator import Simulator
+from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
+from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+WAITING: dict[str, Any] = {"task_id": "wait", "poke_interval": 0.05, "timeout": 30}
+
+
+def poked(sensor: type[Any], **arguments: Any) -> Any:
+    return sensor(**{**WAITING, **arguments}, deferrable=False).execute({})
+
+
+def deferred(sensor: type[Any], **arguments: Any) -> Any:
+    given = {**WAITING, **arguments, "deferrable": True}
+    with pytest.raises(TaskDeferred) as raised:
+        sensor(**given).execute({})
+    path, kwargs = json.loads(json.dumps(raised.value.trigger.serialize()))
+    module, _, name = path.rpartition(".")
+    trigger = getattr(importlib.import_module(module), name)(**kwargs)
+
+    async def first_event() -> Any:
+        async for event in trigger.run():
+            return event.payload
+        return None
+
+    event = json.loads(json.dumps(asyncio.run(first_event())))
+    return sensor(**given).resume_execution("execute_complete", {"event": event}, {})
+
+
+@pytest.fixture(params=[poked, deferred])
+def wait(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Callable[..., None], platform: Simulator) -> None:
+    connect(platform, extra={"max_retries": 0})
+
+
+def fresh(wait: Callable[..., Any], **arguments: Any) -> Any:
+    return wait(AnaplatDatasetFreshnessSensor, **{"ds_id": "ds1", "newer_than": NOON.isoformat(), **arguments})
+
+
+@pytest.mark.parametrize(
+    "newer_than", [NOON, str(NOON), NOON.isoformat(), "2026-03-01T20:00:00+08:00", "2026-03-01"]
+)
+def test_an_update_at_or_after_the_moment_is_fresh(wait: Any, platform: Simulator, newer_than: Any) -> None:
+    platform.platform.add_dataset("sales", TEXTS).utime = NOON
+    found = fresh(wait, newer_than=newer_than)
+    assert (found["dsId"], found["utime"]) == ("ds1", "2026-03-01 12:00:00+0000")
+
+
+@pytest.mark.parametrize("word", ["FINISHED", "FAILED", "新状态"])
+def test_an_older_one_is_waited_beyond_whatever_its_state(wait: Any, platform: Simulator, word: str) -> None:
+    dataset = platform.platform.add_dataset("sales", TEXTS, [word])
+    dataset.utime = NOON - timedelta(seconds=1)
+    with pytest.raises(AirflowSensorTimeout):
+        fresh(wait, timeout=0.2, unknown_state="fail")
+
+
+def test_an_update_that_comes_while_waiting_ends_it(wait: Any, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("sales", TEXTS, ["FINISHED", "RUNNING", "FINISHED"])
+    dataset.utime = NOON - timedelta(days=1)
+    dataset.updating = True
+    assert fresh(wait)["status"] == "FINISHED"
+    assert len(platform.requests("list_datasets")) == 3
+
+
+def test_a_fresh_failure_fails(wait: Any, platform: Simulator) -> None:
+    platform.platform.add_dataset("sales", TEXTS, ["FAILED"]).utime = NOON
+    with pytest.raises(AirflowFailException, match="'FAILED', last updated 2026-03-01"):
+        fresh(wait)
+
+
+def test_what_is_no_moment_is_named(wait: Any, platform: Simulator) -> None:
+    platform.platform.add_dataset("sales", TEXTS)
+    with pytest.raises(errors.AnaplatRequestError, match="newer_than is 'tomorrow'"):
+        fresh(wait, newer_than="tomorrow")
+
+
+@pytest.mark.parametrize(
+    ("context", "rendered"),
+    [
+        ({"data_interval_end": NOON, "dag_run": {}}, str(NOON)),
+        ({"data_interval_end": None, "dag_run": {"run_after": NOON}}, str(NOON)),
+        ({"dag_run": {"run_after": NOON}}, str(NOON)),
+    ],
+)
+def test_the_default_moment_is_known_in_every_run(context: dict[str, Any], rendered: str) -> None:
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(END_OF_INTERVAL)
+    assert template.render(context) == rendered
+
+
+def plan(
+    sc_id: str, sent: datetime | None = NOON, status: str | None = "SUCCESS", **fields: Any
+) -> dict[str, Any]:
+    millis = None if sent is None else int(sent.timestamp() * 1000)
+    return {"scId": sc_id, "name": f"plan {sc_id}", "enabled": True, "lastSendTime": millis,
+            "lastSendStatus": status, "cron": {"cronType": "DAILY"}, **fields}  # fmt: skip
+
+
+def sent(wait: Callable[..., Any], platform: Simulator, *plans: dict[str, Any], **arguments: Any) -> Any:
+    platform.platform.subscriptions = {plan["scId"]: plan for plan in plans}
+    given = {"subscription_ids": ["a", "b"], "sent_after": NOON.isoformat(), **arguments}
+    return wait(AnaplatSubscriptionSensor, **given)
+
+
+def test_all_subscriptions_sent(wait: Any, platform: Simulator) -> None:
+    found = sent(wait, platform, plan("a"), plan("b", NOON + timedelta(hours=1)))
+    millis = int(NOON.timestamp() * 1000)
+    assert found["subscriptions"] == [
+        {"scId": "a", "name": "plan a", "lastSendTime": millis, "lastSendStatus": "SUCCESS"},
+        {"scId": "b", "name": "plan b", "lastSendTime": millis + 3_600_000, "lastSendStatus": "SUCCESS"},
+    ]
+    assert platform.requests("get_subscriptions")[0].body["scIds"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        plan("b", NOON - timedelta(seconds=1)),
+        plan("b", NOON - timedelta(seconds=1), "FAILED"),
+        plan("b", None),
+        plan("b", NOON, "SENDING"),
+    ],
+)
+def test_one_that_is_late_is_waited_for(wait: Any, platform: Simulator, late: dict[str, Any]) -> None:
+    with pytest.raises(AirflowSensorTimeout, match="timed out" if wait is poked else "plan b"):
+        sent(wait, platform, plan("a"), late, timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (plan("b", NOON, "FAILED"), r"subscription b \(plan b\) was sent .* with 'FAILED'"),
+        (plan("b", enabled=False), r"subscription b \(plan b\) is disabled"),
+        (plan("c"), "subscription b does not exist"),
+    ],
+)
+def test_one_that_failed_or_never_will_be_fails_at_once(
+    wait: Any, platform: Simulator, bad: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=says):
+        sent(wait, platform, plan("a", NOON - timedelta(days=1)), bad)
+
+
+def test_an_unknown_word_fails_where_that_is_asked_for(wait: Any, platform: Simulator) -> None:
+    with pytest.raises(AirflowFailException, match=r"SENDING.*\(unknown\)"):
+        sent(wait, platform, plan("a"), plan("b", NOON, "SENDING"), unknown_state="fail")
+
+
+def test_arguments_of_an_older_version_still_load(platform: Simulator) -> None:
+    platform.platform.add_dataset("sales", TEXTS)
+    trigger = AnaplatDatasetTaskTrigger(
+        ds_id="ds1", anaplat_conn_id="anaplat_default", poll_interval=0.05, deadline=4e9,
+        success_states=["FINISHED"], failure_states=["FAILED"], unknown_state="wait", max_poll_failures=3,
+        silent_fail=False, version=1,
+    )  # fmt: skip
+
+    async def first_event() -> Any:
+        async for event in trigger.run():
+            return event.payload
+        return None
+
+    assert asyncio.run(first_event())["outcome"] == "done"
+
+
+@pytest.mark.skipif(not CAN_BEGIN_IN_TRIGGERER, reason="this Airflow cannot begin a task in the triggerer")
+def test_a_sensor_can_begin_in_the_triggerer() -> None:
+    sensor = AnaplatDatasetTaskSensor(**WAITING, ds_id="{{ params.id }}", deferrable=True, start_from_trigger=True)
+    assert sensor.start_from_trigger
+    arguments = sensor.start_trigger_args.trigger_kwargs
+    assert json.loads(json.dumps(arguments)) == arguments
+    trigger = AnaplatDatasetTaskTrigger(**arguments)
+    assert (trigger.ds_id, trigger.deadline) == ("{{ params.id }}", None)
+    assert sensor.start_trigger_args.timeout == timedelta(seconds=30)
+
+
+def test_but_not_before_its_arguments_are_known() -> None:
+    from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+
+    with DAG("late"):
+        create = AnaplatCreateDatasetOperator(task_id="create", account_id="a", name="n", table_query={})
+        late = AnaplatDatasetTaskSensor(
+            **WAITING, ds_id=create.output["dsId"], deferrable=True, start_from_trigger=True
+        )
+    assert not late.start_from_trigger
+    assert not AnaplatDatasetTaskSensor(**WAITING, ds_id="ds1", start_from_trigger=True).start_from_trigger

@@ -1,0 +1,185 @@
+"""The event trigger, watched through a real socket; its restarts with a store like Airflow 3.3's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from conftest import TEXTS, numbers
+
+from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.simulator.platform import StoredDataset
+from airflow_provider_anaplat.triggers import datasets
+from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
+
+
+class Store:
+    """What an event trigger sees of Airflow's asset state: values that outlive it."""
+
+    def __init__(self, broken: Exception | None = None) -> None:
+        self.values: dict[str, str] = {}
+        self.broken = broken
+
+    async def aget(self, key: str) -> str | None:
+        if self.broken:
+            raise self.broken
+        return self.values.get(key)
+
+    async def aset(self, key: str, value: str) -> None:
+        self.values[key] = json.loads(json.dumps(value))
+
+
+@pytest.fixture(autouse=True)
+def connected(connect: Callable[..., None], platform: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(platform, extra={"max_retries": 0})
+    monkeypatch.setattr(datasets, "_EVENT_IS_KEPT", 0.0)
+
+
+class Watcher:
+    """A running trigger, and the events it emitted."""
+
+    def __init__(self, platform: Simulator, store: Store | None = None) -> None:
+        self.platform = platform
+        self.events: list[dict[str, Any]] = []
+        path, kwargs = AnaplatDatasetUpdatedTrigger(ds_id="ds1", poll_interval=0.03).serialize()
+        assert path.endswith(AnaplatDatasetUpdatedTrigger.__qualname__)
+        self.trigger = AnaplatDatasetUpdatedTrigger(**json.loads(json.dumps(kwargs)))
+        self.trigger.asset_state_store = store
+
+    async def __aenter__(self) -> Watcher:
+        self.task = asyncio.create_task(self._collect())
+        await self.looks(2)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def _collect(self) -> None:
+        async for event in self.trigger.run():
+            self.events.append(event.payload)
+
+    async def looks(self, count: int = 3) -> None:
+        """Wait until the platform was asked so often, and what it answered to the first of them has arrived."""
+        enough = len(self.platform.requests("list_datasets")) + count
+        while len(self.platform.requests("list_datasets")) < enough:
+            assert not self.task.done()
+            await asyncio.sleep(0.01)
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(coroutine, 30))
+
+
+@pytest.fixture
+def dataset(platform: Simulator) -> StoredDataset:
+    return platform.platform.add_dataset("sales", TEXTS)
+
+
+def test_an_update_is_an_event_once(platform: Simulator, dataset: StoredDataset) -> None:
+    async def update() -> None:
+        async with Watcher(platform) as watcher:
+            assert watcher.events == []
+            platform.platform.refresh("ds1", numbers(7))
+            await watcher.looks()
+            utime = dataset.fields()["utime"]
+            assert watcher.events == [{"dsId": "ds1", "name": "sales", "utime": utime, "rowCount": 7}]
+            platform.platform.refresh("ds1")
+            platform.platform.refresh("ds1")
+            await watcher.looks()
+            assert [event["utime"] for event in watcher.events] == [utime, dataset.fields()["utime"]]
+
+    run(update())
+
+
+@pytest.mark.parametrize("word", ["RUNNING", "FAILED", None])
+def test_only_an_update_that_succeeded_is_one(
+    platform: Simulator, dataset: StoredDataset, word: str | None
+) -> None:
+    async def update() -> None:
+        async with Watcher(platform) as watcher:
+            dataset.statuses = [word]
+            platform.platform.refresh("ds1")
+            await watcher.looks()
+            assert watcher.events == []
+            dataset.statuses = ["FINISHED"]
+            await watcher.looks()
+            assert len(watcher.events) == 1
+
+    run(update())
+
+
+def test_an_update_under_way_at_the_first_look_is_an_event_when_it_ends(
+    platform: Simulator, dataset: StoredDataset
+) -> None:
+    async def end() -> None:
+        dataset.statuses = ["RUNNING"]
+        async with Watcher(platform) as watcher:
+            assert watcher.events == []
+            dataset.statuses = ["FINISHED"]
+            await watcher.looks()
+            assert len(watcher.events) == 1
+
+    run(end())
+
+
+def test_a_platform_that_fails_does_not_end_it(platform: Simulator, dataset: StoredDataset) -> None:
+    async def fail() -> None:
+        async with Watcher(platform) as watcher:
+            platform.inject("list_datasets", replies.http_status(403), times=3)
+            await watcher.looks(4)
+            platform.platform.refresh("ds1")
+            await watcher.looks()
+            assert len(watcher.events) == 1
+
+    run(fail())
+
+
+def test_with_a_store_a_restart_loses_nothing_and_repeats_nothing(
+    platform: Simulator, dataset: StoredDataset
+) -> None:
+    async def restart() -> None:
+        store = Store()
+        async with Watcher(platform, store) as watcher:
+            platform.platform.refresh("ds1")
+            await watcher.looks()
+            assert len(watcher.events) == 1
+        async with Watcher(platform, store) as watcher:
+            await watcher.looks()
+            assert watcher.events == []
+        platform.platform.refresh("ds1")
+        async with Watcher(platform, store) as watcher:
+            await watcher.looks()
+            assert [event["utime"] for event in watcher.events] == [dataset.fields()["utime"]]
+
+    run(restart())
+
+
+@pytest.mark.parametrize("store", [None, Store(ValueError("2 assets"))])
+def test_without_one_an_update_in_between_is_no_event(
+    platform: Simulator, dataset: StoredDataset, store: Store | None
+) -> None:
+    async def restart() -> None:
+        async with Watcher(platform, store):
+            pass
+        platform.platform.refresh("ds1")
+        async with Watcher(platform, store) as watcher:
+            await watcher.looks()
+            assert watcher.events == []
+
+    run(restart())
+
+
+def test_watchers_share_the_requests(platform: Simulator, dataset: StoredDataset) -> None:
+    async def share() -> None:
+        async with Watcher(platform) as one, Watcher(platform) as two:
+            before = len(platform.requests("list_datasets"))
+            platform.platform.refresh("ds1")
+            await one.looks(4)
+            assert len(one.events) == len(two.events) == 1
+            assert len(platform.requests("list_datasets")) - before <= 5
+
+    run(share())
