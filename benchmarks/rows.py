@@ -45,11 +45,14 @@ def speed() -> None:
     """500,000 rows of 20 columns in ten pages."""
     print("500,000 rows × 20 columns in ten pages\n")
     print(f"{'way':<18}{'seconds':>9}{'memory':>10}{'× floor':>9}{'requests+csv ÷':>16}")
-    ways = ("floor", "requests+csv", "operator csv", "operator ndjson", "pandas parquet", "operator parquet")
+    ways = (
+        "floor", "requests+csv", "operator csv", "operator ndjson",
+        "pandas parquet", "operator parquet", "dlt parquet",
+    )  # fmt: skip
     figures = {}
     with page_server(500_000, 50_000) as url:
         for way in ways:
-            figures[way] = measure(way, url, 500_000, 50_000)
+            figures[way] = measure(way, url, 500_000, 50_000, runs=1 if way == "dlt parquet" else RUNS)
             seconds, growth = figures[way]
             by_hand = figures.get("requests+csv", (seconds, 0))[0]
             print(
@@ -57,8 +60,9 @@ def speed() -> None:
                 f"{by_hand / seconds:>16.1f}",
                 flush=True,
             )
-    ratio = figures["pandas parquet"][0] / figures["operator parquet"][0]
-    print(f"\nParquet: {ratio:.1f} times as fast as pandas")
+    for peer in ("pandas", "dlt"):
+        ratio = figures[f"{peer} parquet"][0] / figures["operator parquet"][0]
+        print(f"Parquet: {ratio:.1f} times as fast as {peer}")
 
 
 def memory() -> None:

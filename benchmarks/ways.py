@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from page_server import COLUMNS
+
+DLT_TYPES = {"LONG": "bigint", "DOUBLE": "double", "STRING": "text", "DATE": "date"}
 DATA = "/public-api/data-source/bench/data"
 
 
@@ -66,6 +69,41 @@ def pandas_parquet(url: str, rows: int, page_size: int, _concurrency: int, folde
     frame.to_parquet(folder / "out.parquet")
 
 
+def dlt_parquet(url: str, rows: int, page_size: int, _concurrency: int, folder: Path) -> None:
+    """What a loading tool makes of the same call."""
+    import dlt
+    from dlt.sources.helpers.rest_client.paginators import OffsetPaginator
+    from dlt.sources.rest_api import rest_api_source
+
+    names = [column["name"] for column in COLUMNS]
+    paginator = OffsetPaginator(
+        limit=page_size,
+        offset_body_path="offset",
+        limit_body_path="limit",
+        total_path="response.rowCount",
+    )
+    endpoint = {"path": DATA, "method": "POST", "json": {}, "data_selector": "response.preview"}
+    source = rest_api_source(
+        {
+            "client": {"base_url": url, "paginator": paginator},
+            "resources": [
+                {
+                    "name": "bench",
+                    "endpoint": endpoint,
+                    "processing_steps": [{"map": lambda row: dict(zip(names, row, strict=True))}],
+                    "columns": {column["name"]: {"data_type": DLT_TYPES[column["fdType"]]} for column in COLUMNS},
+                }
+            ],
+        }
+    )
+    pipeline = dlt.pipeline(
+        "bench", pipelines_dir=str(folder), destination=dlt.destinations.filesystem(str(folder / "out"))
+    )
+    pipeline.run(source, loader_file_format="parquet")
+    written = pipeline.last_trace.last_normalize_info.row_counts["bench"]
+    assert written == rows, written
+
+
 def operator(file_format: str) -> Callable[..., None]:
     """This package's operator."""
 
@@ -90,6 +128,7 @@ WAYS: dict[str, Callable[..., None]] = {
     "floor": floor,
     "requests+csv": requests_csv,
     "pandas parquet": pandas_parquet,
+    "dlt parquet": dlt_parquet,
     "operator csv": operator("csv"),
     "operator ndjson": operator("ndjson"),
     "operator parquet": operator("parquet"),
@@ -98,6 +137,7 @@ IMPORTS = {
     "floor": "requests simdjson",
     "requests+csv": "requests",
     "pandas parquet": "requests pandas pyarrow.parquet",
+    "dlt parquet": "dlt dlt.sources.rest_api dlt.destinations pyarrow.parquet",
 }
 # The operator imports the second when it runs, since Polars has no place in a DAG file.
 OPERATOR_IMPORTS = "airflow_provider_anaplat.operators.rows airflow_provider_anaplat.rows.export"
