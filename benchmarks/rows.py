@@ -23,8 +23,10 @@ def page_server(rows: int, page_size: int, latency: float = 0) -> Iterator[str]:
     command = [sys.executable, str(HERE / "page_server.py"), str(rows), str(page_size), str(latency)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.terminate()
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 def measure(

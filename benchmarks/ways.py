@@ -83,25 +83,19 @@ def dlt_parquet(url: str, rows: int, page_size: int, _concurrency: int, folder: 
         total_path="response.rowCount",
     )
     endpoint = {"path": DATA, "method": "POST", "json": {}, "data_selector": "response.preview"}
-    source = rest_api_source(
-        {
-            "client": {"base_url": url, "paginator": paginator},
-            "resources": [
-                {
-                    "name": "bench",
-                    "endpoint": endpoint,
-                    "processing_steps": [{"map": lambda row: dict(zip(names, row, strict=True))}],
-                    "columns": {column["name"]: {"data_type": DLT_TYPES[column["fdType"]]} for column in COLUMNS},
-                }
-            ],
-        }
-    )
+    resource: Any = {
+        "name": "bench",
+        "endpoint": endpoint,
+        "processing_steps": [{"map": lambda row: dict(zip(names, row, strict=True))}],
+        "columns": {column["name"]: {"data_type": DLT_TYPES[column["fdType"]]} for column in COLUMNS},
+    }
+    source = rest_api_source({"client": {"base_url": url, "paginator": paginator}, "resources": [resource]})
     pipeline = dlt.pipeline(
         "bench", pipelines_dir=str(folder), destination=dlt.destinations.filesystem(str(folder / "out"))
     )
     pipeline.run(source, loader_file_format="parquet")
-    written = pipeline.last_trace.last_normalize_info.row_counts["bench"]
-    assert written == rows, written
+    trace: Any = pipeline.last_trace
+    assert trace.last_normalize_info.row_counts["bench"] == rows
 
 
 def operator(file_format: str) -> Callable[..., None]:

@@ -12,7 +12,7 @@ SAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
 def test_there_are_samples() -> None:
-    assert len(SAMPLES) == 3
+    assert len(SAMPLES) == 4
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
