@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import polars as pl
@@ -17,6 +17,7 @@ from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatPermissionError
+from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
@@ -111,3 +112,20 @@ def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bu
         assert contents(bucket) == ["_manifest.json", *names]
         lines = [line for name in names for line in gzip.decompress((bucket / name).read_bytes()).splitlines()[1:]]
         assert [int(line.split(b",")[0]) for line in lines] == list(range(rows))
+
+
+def test_the_operator_writes_with_an_airflow_connection(
+    platform: Simulator, s3: Any, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoint = s3.storage_options["client_kwargs"]["endpoint_url"]
+    lake = {"conn_type": "aws", "login": "key", "password": "secret", "extra": {"endpoint_url": endpoint}}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(lake))
+    connect(platform)
+    platform.platform.add_dataset("numbers", numbers(30))
+    url = "s3://lake@bucket/airflow/numbers.parquet"
+    result: Any = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=url).execute({})
+    s3.fs.invalidate_cache()
+    content = (s3 / "airflow" / "numbers.parquet").read_bytes()
+    assert pl.read_parquet(content)["n"].to_list() == list(range(30))
+    assert (result["path"], result["bytes"]) == (url, len(content))
+    assert [path.name for path in (s3 / "airflow").iterdir()] == ["numbers.parquet"]
