@@ -12,13 +12,52 @@ from urllib3 import exceptions as urllib3_errors
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.redaction import redact, without_userinfo
 
-# What requests raises before it sends anything; all else may come after the platform acted.
-_UNUSABLE = (
-    requests.exceptions.InvalidURL,
-    requests.exceptions.InvalidSchema,
-    requests.exceptions.MissingSchema,
-    requests.exceptions.InvalidProxyURL,
-)
+_request = requests.exceptions
+# What the first of these kinds among an exception and its causes means: type, layer, text. "Unreachable" and what
+# is said of the request itself promise that nothing was sent; all else may come after the platform acted.
+_FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError], str, str], ...] = (
+    (
+        (urllib3_errors.NameResolutionError,), errors.AnaplatUnreachableError, "DNS",
+        "the host name in {host} is not known. Check the connection's host.",
+    ),
+    (
+        (ssl.SSLCertVerificationError,), errors.AnaplatUnreachableError, "TLS",
+        "the certificate of {host} is not trusted. Give the CA bundle's path in the connection's extra `verify`.",
+    ),
+    (
+        (_request.ChunkedEncodingError, _request.ContentDecodingError), errors.AnaplatTruncatedAnswerError, "HTTP",
+        "{host} broke off in the middle of its answer.",
+    ),
+    (
+        (ssl.SSLEOFError, ssl.SSLZeroReturnError), errors.AnaplatConnectionError, "TCP",
+        "{host} broke the connection before it answered.",
+    ),
+    (
+        (_request.SSLError,), errors.AnaplatConnectionError, "TLS",
+        "no secure connection to {host}. Check scheme and port; the platform may speak plain http there.",
+    ),
+    (
+        (_request.ConnectTimeout,), errors.AnaplatConnectTimeoutError, "TCP",
+        "{host} did not accept a connection in time. Check host, port, proxy and firewall.",
+    ),
+    (
+        (_request.ReadTimeout, urllib3_errors.ReadTimeoutError), errors.AnaplatTimeoutError, "HTTP",
+        "{host} accepted the request and did not answer in time. The connection's extra `read_timeout` (seconds) "
+        "says how long is waited.",
+    ),
+    (
+        (urllib3_errors.NewConnectionError, ConnectionRefusedError), errors.AnaplatUnreachableError, "TCP",
+        "no connection to {host}. Check host and port, and that it is up.",
+    ),
+    (
+        (_request.ConnectionError,), errors.AnaplatConnectionError, "TCP",
+        "{host} broke the connection before it answered.",
+    ),
+    (
+        (_request.InvalidURL, _request.InvalidSchema, _request.MissingSchema), errors.AnaplatRequestError, "HTTP",
+        "the request could not be made. Check the connection's fields.",
+    ),
+)  # fmt: skip
 
 
 def was_never_sent(error: errors.AnaplatError) -> bool:
@@ -41,55 +80,9 @@ def connection_error(
 
 def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.AnaplatError], str, str]:
     causes = list(_chain(error))
-    if _any(causes, urllib3_errors.NameResolutionError):
-        return (
-            errors.AnaplatUnreachableError,
-            "DNS",
-            f"the host name in {host} is not known. Check the connection's host.",
-        )
-    if _any(causes, ssl.SSLCertVerificationError):
-        return (
-            errors.AnaplatUnreachableError,
-            "TLS",
-            (
-                f"the certificate of {host} is not trusted. Give the CA bundle's path in the connection's "
-                "extra `verify`."
-            ),
-        )
-    cut_off = _any(causes, ssl.SSLEOFError) or _any(causes, ssl.SSLZeroReturnError)
-    if isinstance(error, requests.exceptions.SSLError) and not cut_off:
-        return (
-            errors.AnaplatConnectionError,
-            "TLS",
-            (f"no secure connection to {host}. Check scheme and port; the platform may speak plain http there."),
-        )
-    if isinstance(error, requests.exceptions.ConnectTimeout):
-        return (
-            errors.AnaplatConnectTimeoutError,
-            "TCP",
-            (f"{host} did not accept a connection in time. Check host, port, proxy and firewall."),
-        )
-    if isinstance(error, requests.exceptions.ReadTimeout) or _any(causes, urllib3_errors.ReadTimeoutError):
-        return (
-            errors.AnaplatTimeoutError,
-            "HTTP",
-            (
-                f"{host} accepted the request and did not answer in time. The connection's extra "
-                "`read_timeout` (seconds) says how long is waited."
-            ),
-        )
-    if _any(causes, urllib3_errors.NewConnectionError) or _any(causes, ConnectionRefusedError):
-        return (
-            errors.AnaplatUnreachableError,
-            "TCP",
-            f"no connection to {host}. Check host and port, and that it is up.",
-        )
-    if isinstance(error, requests.exceptions.ChunkedEncodingError | requests.exceptions.ContentDecodingError):
-        return errors.AnaplatTruncatedAnswerError, "HTTP", f"{host} broke off in the middle of its answer."
-    if isinstance(error, requests.exceptions.ConnectionError):
-        return errors.AnaplatConnectionError, "TCP", f"{host} broke the connection before it answered."
-    if isinstance(error, _UNUSABLE):
-        return errors.AnaplatRequestError, "HTTP", "the request could not be made. Check the connection's fields."
+    for kinds, meaning, layer, text in _FAILURES:
+        if any(isinstance(cause, kinds) for cause in causes):
+            return meaning, layer, text.format(host=host)
     return errors.AnaplatInvalidAnswerError, "HTTP", f"the answer of {host} breaks the rules of HTTP."
 
 
@@ -107,10 +100,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         waiting += [*current.args, getattr(current, "reason", None), current.__cause__]
-
-
-def _any(causes: list[BaseException], kind: type[BaseException]) -> bool:
-    return any(isinstance(cause, kind) for cause in causes)
 
 
 def _innermost(error: requests.RequestException) -> BaseException:
