@@ -24,8 +24,9 @@ from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.client.validation import validated
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
-_KEY_AFTER_LIST = re.compile(rb'\]\s*,\s*"')
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")  # which Arrow puts together wrongly
+_KEY_AFTER_LIST = re.compile(rb'\](?:\s*\})*\s*,\s*"')
+# Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
+_NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 _ROWS = DataType.list(Field("row", DataType.list(Field("cell", DataType.string_view()))))
 _SCHEMA = Schema([Field("response", DataType.struct([Field("preview", _ROWS)]))])
 
@@ -98,6 +99,8 @@ def read_head(answer: Answer) -> Head:
     utime = data.model_dump(mode="json", by_alias=True)["utime"]
     columns = tuple(data.columns)
     types = tuple((column.name, column.fd_type) for column in columns)
+    if not all(_is_unicode(text) for names_and_types in types for text in names_and_types):
+        raise answer.error(AnaplatInvalidAnswerError, "half a character is in the name or type of a column.")
     return Head(columns, Snapshot(data.version, utime, data.row_count, types), answer)
 
 
@@ -135,7 +138,7 @@ def _envelope(body: bytes) -> Any:
 
 def _arrow_rows(body: bytes) -> pl.Series | None:
     """Return the rows; None where the exact way must look."""
-    if b"\\" in body and _SURROGATE.search(body):
+    if b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body)):
         return None
     try:
         answers = pl.DataFrame(arro3.io.read_json(io.BytesIO(body), _SCHEMA))

@@ -78,6 +78,25 @@ def test_half_a_surrogate_pair_is_found() -> None:
         page(body([["x", "\ud800"]], ascii_=True))
 
 
+def test_half_a_character_in_a_column_name_is_found() -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="half a character"):
+        page(body([["x", "y"]], names=("a", "\ud800"), ascii_=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        (b'["a\\u0000"]', errors.AnaplatInvalidAnswerError),
+        (b'[["a", {"k\\u0000": 1}]]', errors.AnaplatInvalidAnswerError),
+        (b'[["a", "b"], \0]', errors.AnaplatTruncatedAnswerError),
+        (b'[["a", "b\\\0"]]', errors.AnaplatTruncatedAnswerError),
+    ],
+)
+def test_a_nul_in_what_is_no_row_does_not_end_the_process(rows: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        page(body([]).replace(b'"preview": []', b'"preview": ' + rows))
+
+
 def test_fields_after_the_rows_do_no_harm() -> None:
     content = body([["a", "b"]], cardCount=3)
     response = json.loads(content)["response"]
@@ -85,6 +104,19 @@ def test_fields_after_the_rows_do_no_harm() -> None:
     reordered = json.dumps({"response": response, "result": "ok"}).encode()
     assert page(reordered).frame.rows() == [("a", "b")]
     assert page(content).frame.rows() == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        '{"response": %s, "result": "ok", "trace": {"spans": []}}',
+        '{"result": "ok", "trace": {"preview": [["x"]]}, "response": %s}',
+        '{"preview": [["x"]], "result": "ok", "response": %s}',
+    ],
+)
+def test_lists_outside_of_the_response_do_no_harm(envelope: str) -> None:
+    response = json.dumps(json.loads(body([["a", "b"]]))["response"])
+    assert page((envelope % response).encode()).frame.rows() == [("a", "b")]
 
 
 @pytest.mark.parametrize("rest", [',"tags":[]', ', "tags" : [["x"]]', ',"tags":[["x"],["y"]]'])
