@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -88,20 +88,63 @@ def atomic_file(path: Any) -> Iterator[BinaryIO]:
         staged.discard()
 
 
-def move_file(source: Any, target: Any) -> None:
-    """Give a complete file another name; a file that stands there is replaced, and one moved before stays.
+def copy_file(source: Any, target: Any) -> None:
+    """Give a complete file a second name; a file that stands there is replaced.
 
     :param source: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
     :param target: a path of the same kind
-    :raises FileNotFoundError: there is neither source nor target
     """
-    if not source.exists() and target.exists():
-        return
-    if hasattr(type(source), "fs"):
-        _move(source.fs, source.path, target.path)
-        source.unlink(missing_ok=True)
+    if not hasattr(type(source), "fs"):
+        _link(source, target)
+    elif _copies(source.fs):
+        source.fs.cp_file(source.path, target.path)
     else:
-        source.replace(target)
+        with source.open("rb") as file, atomic_file(target) as copy:
+            shutil.copyfileobj(file, copy)
+
+
+def remove_file(path: Any) -> None:
+    """Remove a file; one that is not there is no error."""
+    if not hasattr(type(path), "fs"):
+        path.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):  # a universal path's own unlink would take a name with * or [ for a pattern
+        path.fs.rm_file(path.path)
+
+
+def remove_folder(folder: Any) -> None:
+    """Remove a folder with all that is in it, where it can be; what stays is told in the log."""
+    try:
+        for path in list(folder.iterdir()):
+            if path.is_dir():
+                remove_folder(path)
+            else:
+                remove_file(path)
+        if not hasattr(type(folder), "fs"):  # an object store has no folders to remove
+            folder.rmdir()
+    except (FileNotFoundError, NotADirectoryError):  # what universal paths say of a folder without a file
+        return
+    except OSError as error:
+        log.warning("Could not remove all of %s: %s", folder, error)
+
+
+def _link(source: Path, target: Path) -> None:
+    temporary = target.with_name(f".anaplat-{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            os.link(source, temporary)
+        except OSError:  # not every file system has links
+            shutil.copyfile(source, temporary)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _copies(file_system: Any) -> bool:
+    from fsspec import AbstractFileSystem
+    from fsspec.asyn import AsyncFileSystem
+
+    return isinstance(file_system, AsyncFileSystem) or type(file_system).cp_file is not AbstractFileSystem.cp_file
 
 
 def _move(file_system: Any, source: str, target: str) -> None:

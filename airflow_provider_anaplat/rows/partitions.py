@@ -1,11 +1,13 @@
 """One export by several workers: a plan, parts of it, and a commit that publishes all of them or none.
 
-Plan, parts and what became of each lie in a hidden folder within the target folder, until the commit.
+Plan, parts and what became of each lie in a hidden folder within the target folder, until the commit. What
+belongs to one plan lies in a folder of its own, so that an attempt which outlives its plan disturbs no other.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -15,7 +17,7 @@ from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.errors import RowCountError, UnplannedError
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
-from airflow_provider_anaplat.rows.files import atomic_file, move_file, named
+from airflow_provider_anaplat.rows.files import atomic_file, copy_file, named, remove_file, remove_folder
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.sinks import Sink
 from airflow_provider_anaplat.rows.targets import (
@@ -84,10 +86,13 @@ class PartitionedExport:
         reader = PageReader(client, RowQuery(ds_id, max_rows=0))
         self._discard()
         split = list(_split(reader.snapshot.row_count, partitions, page_size))
-        self._write(
-            _PLAN,
-            {"dsId": ds_id, "snapshot": asdict(reader.snapshot), "parts": [asdict(part) for part in split]},
-        )
+        plan = {
+            "id": f"{self.key}-{secrets.token_hex(8)}",
+            "dsId": ds_id,
+            "snapshot": asdict(reader.snapshot),
+            "parts": [asdict(part) for part in split],
+        }
+        _write(self._staging / _PLAN, plan)
         return split
 
     def export(self, client: AnaplatClient, how: RowsOfPart, partition: Partition) -> ExportSummary:
@@ -102,12 +107,11 @@ class PartitionedExport:
             raise UnplannedError(f"The plan of the export to {self.folder} has no such partition: {partition}.")
         last = partition.number == len(planned["parts"])  # shows rows beyond the platform's count
         query = replace(how.query, offset=partition.offset, max_rows=None if last else partition.rows)
-        target = FileTarget(self._staging / self._name(partition.number), how.sink, self.suffix)
+        waiting = self._staging / planned["id"]
+        target = FileTarget(waiting / self._name(partition.number), how.sink, self.suffix)
         plan = ExportPlan(query, target, how.on_cast_error, "fail", snapshot=_snapshot(planned))
         summary = export_rows(client, plan)
-        self._write(
-            f"{partition.number}.json", {"part": asdict(partition), "rows": summary.rows, "bytes": summary.bytes}
-        )
+        _write(waiting / f"{partition.number}.json", {"rows": summary.rows, "bytes": summary.bytes})
         return summary
 
     def commit(self, sink: Sink) -> dict[str, Any]:
@@ -119,13 +123,14 @@ class PartitionedExport:
         :raises RowCountError: the parts' rows are not as many as the platform counts
         :raises OutputError: the folder cannot be written
         """
-        manifest: dict[str, Any] | None = self._read(self.folder / MANIFEST)
-        if manifest is not None and manifest.get("export") == self.key:
+        manifest = self._published()
+        if manifest is not None:
             self._discard()
             return manifest
         planned = self._plan()
         snapshot = _snapshot(planned)
-        parts = [self._exported(Partition(**part)) for part in planned["parts"]]
+        waiting = self._staging / planned["id"]
+        parts = [self._exported(waiting, part["number"]) for part in planned["parts"]]
         rows = sum(part.rows for part in parts)
         if rows != snapshot.row_count:
             raise RowCountError(
@@ -133,11 +138,11 @@ class PartitionedExport:
                 "Nothing was published; clear the whole task group, beginning with its plan."
             )
         with named(self.folder):
-            (self.folder / MANIFEST).unlink(missing_ok=True)
-            for part in parts:
-                move_file(self._staging / part.path, self.folder / part.path)
+            remove_file(self.folder / MANIFEST)
+            for part in parts:  # which also stay where they are, for a commit that is broken off here
+                copy_file(waiting / part.path, self.folder / part.path)
             remove_other_parts(self.folder, {part.path for part in parts})
-        manifest = {**manifest_of(planned["dsId"], snapshot, sink, parts), "export": self.key}
+        manifest = {**manifest_of(planned["dsId"], snapshot, sink, parts), "export": planned["id"]}
         publish_manifest(self.folder, manifest)
         self._discard()
         return manifest
@@ -149,17 +154,25 @@ class PartitionedExport:
     def _name(self, number: int) -> str:
         return f"part-{number:05d}{self.suffix}"
 
-    def _exported(self, partition: Partition) -> Part:
-        record = self._read(self._staging / f"{partition.number}.json")
-        if record is None or record["part"] != asdict(partition):
+    def _exported(self, waiting: Any, number: int) -> Part:
+        record = _read(waiting / f"{number}.json")
+        if record is None:
             raise UnplannedError(
-                f"Part {partition.number} of the export to {self.folder} is missing. Nothing was published; clear "
+                f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
                 "that part's task, or the whole task group, beginning with its plan."
             )
-        return Part(self._name(partition.number), record["rows"], record["bytes"])
+        return Part(self._name(number), record["rows"], record["bytes"])
+
+    def _published(self) -> dict[str, Any] | None:
+        """Return the manifest, if it is that of the last plan of this export."""
+        manifest: dict[str, Any] = _read(self.folder / MANIFEST) or {}
+        plan = _read(self._staging / _PLAN)
+        export = str(manifest.get("export"))
+        ours = export.startswith(f"{self.key}-") if plan is None else export == plan["id"]
+        return manifest if ours else None
 
     def _plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] | None = self._read(self._staging / _PLAN)
+        plan: dict[str, Any] | None = _read(self._staging / _PLAN)
         if plan is None:
             raise UnplannedError(
                 f"There is no plan of the export to {self.folder}: all workers must reach the same folder. "
@@ -167,29 +180,22 @@ class PartitionedExport:
             )
         return plan
 
-    def _write(self, name: str, content: dict[str, Any]) -> None:
-        with atomic_file(self._staging / name) as file:
-            file.write(json.dumps(content).encode())
-
-    def _read(self, path: Any) -> Any:
-        with named(path):
-            try:
-                return json.loads(path.read_bytes())
-            except FileNotFoundError:
-                return None
-
     def _discard(self) -> None:
-        """Remove what waits for a commit; the plan last, since it says what there is."""
-        plan = self._read(self._staging / _PLAN)
-        if plan is None:
-            return
-        numbers = [part["number"] for part in plan["parts"]]
-        names = [name for number in numbers for name in (self._name(number), f"{number}.json")]
-        with named(self._staging):
-            for name in (*names, _PLAN):
-                (self._staging / name).unlink(missing_ok=True)
-            if not hasattr(type(self._staging), "fs"):  # an object store has no folders to remove
-                self._staging.rmdir()
+        """Remove what waits for a commit, and what broken attempts left."""
+        remove_folder(self._staging)
+
+
+def _write(path: Any, content: dict[str, Any]) -> None:
+    with atomic_file(path) as file:
+        file.write(json.dumps(content).encode())
+
+
+def _read(path: Any) -> Any:
+    with named(path):
+        try:
+            return json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
 
 
 def _split(rows: int, partitions: int, page_size: int) -> Iterator[Partition]:

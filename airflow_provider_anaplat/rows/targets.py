@@ -13,7 +13,7 @@ import polars as pl
 
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.decode import Snapshot
-from airflow_provider_anaplat.rows.files import StagedFile, atomic_file, named
+from airflow_provider_anaplat.rows.files import StagedFile, atomic_file, named, remove_file
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.rows.sinks import Columns, Sink
 from airflow_provider_anaplat.rows.streams import compressed
@@ -137,7 +137,7 @@ class PartsTarget:
                 parts.append(Part(name, splitter.taken, staged.size))
                 staged_parts.append(staged)
             with named(folder):
-                (folder / MANIFEST).unlink(missing_ok=True)
+                remove_file(folder / MANIFEST)
             for staged in staged_parts:
                 staged.publish()
             with named(folder):
@@ -180,7 +180,7 @@ def remove_other_parts(folder: Any, names: set[str]) -> None:
     """Remove what an earlier export left, so that a reader of all parts reads those of this one alone."""
     for path in list(folder.iterdir()):
         if _PART.fullmatch(path.name) and path.name not in names:
-            path.unlink()
+            remove_file(path)
 
 
 class _Splitter:

@@ -102,15 +102,16 @@ def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Si
 def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bucket: Any) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(30))
     how = RowsOfPart(RowQuery("ds1", page_size=10), CsvSink())
-    for rows in (30, 9):
+    folder = bucket / "odd [name] *"
+    for rows, key in ((30, "a"), (9, "b"), (12, "b")):
         dataset.table = numbers(rows)
-        export = PartitionedExport(bucket, f"run{rows}", ".csv.gz")
+        export = PartitionedExport(folder, key, ".csv.gz")
         for part in export.plan(client, "ds1", 3, 10):
             export.export(client, how, part)
         manifest = export.commit(how.sink)
         names = [part["path"] for part in manifest["files"]]
-        assert contents(bucket) == ["_manifest.json", *names]
-        lines = [line for name in names for line in gzip.decompress((bucket / name).read_bytes()).splitlines()[1:]]
+        assert contents(folder) == ["_manifest.json", *names]
+        lines = [line for name in names for line in gzip.decompress((folder / name).read_bytes()).splitlines()[1:]]
         assert [int(line.split(b",")[0]) for line in lines] == list(range(rows))
 
 

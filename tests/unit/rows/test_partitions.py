@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from airflow_provider_anaplat.rows.errors import (
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import Partition, PartitionedExport, RowsOfPart, _split
 from airflow_provider_anaplat.rows.sinks import CsvSink, ParquetSink
-from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
+OTHERS = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [[str(n), "0"] for n in range(100, 130)])
 CSV = RowsOfPart(RowQuery("ds1", page_size=10), CsvSink())
 
 
@@ -148,6 +150,64 @@ def test_a_commit_that_was_broken_off_can_be_run_again(
     manifest = export.commit(CSV.sink)
     assert column_n(tmp_path) == list(range(30))
     assert export.commit(CSV.sink) == manifest
+
+
+def test_a_commit_run_again_takes_no_part_of_another_export(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        export.export(client, CSV, part)
+    in_the_way = tmp_path / "part-00002.csv"
+    in_the_way.mkdir()
+    with pytest.raises(OutputError):
+        export.commit(CSV.sink)
+    in_the_way.rmdir()
+    platform.platform.refresh("ds1", OTHERS)
+    export_all(client, tmp_path, key="b")
+    export.commit(CSV.sink)
+    assert column_n(tmp_path) == list(range(30))
+
+
+def test_a_cleared_export_is_exported_anew(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export_all(client, tmp_path)
+    platform.platform.refresh("ds1", OTHERS)
+    assert export_all(client, tmp_path)["version"] == 2
+    assert column_n(tmp_path) == list(range(100, 130))
+    assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
+
+
+def test_an_attempt_that_outlives_its_plan_disturbs_no_other(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+
+    class LateSink(CsvSink):
+        def write(self, *args: Any) -> None:
+            super().write(*args)  # the rows of version 1
+            platform.platform.refresh("ds1", OTHERS)
+            for part in plan(client, tmp_path)[1]:
+                export.export(client, CSV, part)
+
+    with contextlib.suppress(OutputError):  # its place may be gone
+        export.export(client, RowsOfPart(CSV.query, LateSink()), parts[0])
+    export.commit(CSV.sink)
+    assert column_n(tmp_path) == list(range(100, 130))
+
+
+def test_what_a_killed_attempt_left_is_removed(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    export.export(client, CSV, parts[0])
+    (waiting,) = tmp_path.glob(".anaplat-*/*/")
+    (waiting / ".anaplat-0123456789abcdef.tmp").write_text("half a part")
+    for part in parts:
+        export.export(client, CSV, part)
+    export.commit(CSV.sink)
+    assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
 
 
 def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
