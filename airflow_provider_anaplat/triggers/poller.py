@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from airflow_provider_anaplat.client.errors import (
     PASSING_ERRORS,
     AnaplatAuthenticationError,
+    AnaplatConnectionError,
     AnaplatPermissionError,
 )
 from airflow_provider_anaplat.client.waiting import backoff
@@ -58,6 +59,8 @@ class Watch:
         self.came_at = -inf if not fresh else asyncio.get_running_loop().time()
         self.seen = 0  # number of the last look that this watch was given
         self.waiting: asyncio.Future[Look] | None = None
+        self._failures = 0  # in a row that this watch was given
+        self._spared_until = -inf
         self._key = (anaplat_conn_id, kind)
 
     def __enter__(self) -> Watch:
@@ -90,6 +93,21 @@ class Watch:
             return await self.waiting
         finally:
             self.waiting = None
+
+    def is_spared(self, at: float) -> bool:
+        """Tell whether a failure comes sooner than this watch would have looked again by itself.
+
+        Otherwise the failures that it bears would be used up at the pace of whoever has the shortest interval.
+        """
+        return at < self._spared_until
+
+    def note(self, found: Look, at: float) -> None:
+        """Note what it was given, and when."""
+        if not isinstance(found, Exception):
+            self._failures, self._spared_until = 0, -inf
+            return
+        self._failures += 1
+        self._spared_until = at + backoff(self.interval, self._failures, found)
 
 
 class Poller:
@@ -147,7 +165,7 @@ class Poller:
         return found
 
     async def _find(self) -> Look:
-        """Send one request; after a refusal, the next one reads the connection anew."""
+        """Send one request; after a failure that a changed connection may mend, the next one reads it anew."""
         if self._client is None:
             # Airflow's hook imports the client; the first import takes long, so it is made off the event loop.
             await self._loop.run_in_executor(
@@ -160,7 +178,8 @@ class Poller:
             found: Look = await self._loop.run_in_executor(self._threads, find, ids, self._last)
         except Exception as error:  # noqa: BLE001 - what went wrong is what there is to tell
             found = error
-        if isinstance(found, Exception) and not isinstance(found, PASSING_ERRORS):
+        of_the_platform = isinstance(found, PASSING_ERRORS) and not isinstance(found, AnaplatConnectionError)
+        if isinstance(found, Exception) and not of_the_platform:
             self._drop_client()
         return found
 
@@ -169,6 +188,7 @@ class Poller:
         for index, watch in enumerate(waiting):
             if watch.waiting is not None and not watch.waiting.done():
                 watch.seen = self._number
+                watch.note(found, self._answered_at)
                 watch.waiting.set_result(found)
             if index % _WOKEN_AT_A_TIME == _WOKEN_AT_A_TIME - 1:
                 await asyncio.sleep(0)
@@ -203,5 +223,5 @@ class Poller:
     def _is_for(self, found: Look, watch: Watch) -> bool:
         """Tell whether a look speaks of what a watch wants to know."""
         if isinstance(found, Exception):
-            return True
+            return not (isinstance(found, PASSING_ERRORS) and watch.is_spared(self._answered_at))
         return found.covers(watch.ids) and self._asked_at >= watch.came_at

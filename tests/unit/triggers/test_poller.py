@@ -165,6 +165,41 @@ def test_a_failure_is_everybodys_and_the_next_look_goes_on(platform: Simulator) 
         assert isinstance(found, Lookup)
 
 
+def test_an_impatient_watch_uses_up_no_failures_of_a_patient_one(platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503), times=3)
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(looks(4, 0.01), looks(2, 60))
+
+    impatient, patient = run(both())
+    assert [isinstance(found, Lookup) for found in impatient] == [False, False, False, True]
+    assert [isinstance(found, Lookup) for found in patient] == [False, True]
+
+
+def test_a_failure_that_does_not_pass_is_everybodys_at_once(platform: Simulator) -> None:
+    platform.inject("list_datasets", replies.http_status(503))
+    platform.inject("list_datasets", replies.refusal("no", code=1004), times=None)
+
+    async def both() -> list[Any]:
+        return await asyncio.gather(looks(2, 0.01), looks(2, 60))
+
+    for _, refused in run(both()):
+        assert isinstance(refused, errors.AnaplatPermissionError)
+
+
+def test_an_address_that_was_mended_is_read_after_a_failure(platform: Simulator, connect: Connect) -> None:
+    async def mend_it_between_two_looks() -> list[Any]:
+        connect(host="http://127.0.0.1:9", password="t", extra={"max_retries": 0})
+        with watch(0.05) as watching:
+            before = await watching.look()
+            connect(platform, extra={"max_retries": 0})
+            return [before, await watching.look()]
+
+    before, after = run(mend_it_between_two_looks())
+    assert isinstance(before, errors.AnaplatConnectionError)
+    assert isinstance(after, Lookup)
+
+
 def test_what_the_platform_asks_for_is_kept_to_whoever_comes(platform: Simulator) -> None:
     platform.inject("list_datasets", replies.http_status(429, retry_after="60"), times=None)
 
