@@ -193,8 +193,8 @@ class SubscriptionsSent(Condition):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The plans' ids."""
-        return tuple(self.subscription_ids)
+        """The plans' ids, each once."""
+        return tuple(dict.fromkeys(self.subscription_ids))
 
     def is_result(self, result: Any) -> bool:
         """Tell whether something holds a summary of each of these plans."""
@@ -202,7 +202,12 @@ class SubscriptionsSent(Condition):
         return isinstance(plans, list) and [plan.get("scId") for plan in plans] == list(self.ids)
 
     def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
-        """Read what each plan says of its last send; one that failed is enough to end."""
+        """Read what each plan says of its last send; one that failed is enough to end.
+
+        :raises AnaplatRequestError: no plan is named, of which nothing could be said but that all were sent
+        """
+        if not self.ids:
+            raise AnaplatRequestError("subscription_ids is empty: there is nothing to wait for.")
         plans = {sc_id: lookup.get(sc_id) for sc_id in self.ids}
         read = {sc_id: self._judge(sc_id, plan) for sc_id, plan in plans.items()}
         for state in (State.FAILED, State.UNKNOWN):

@@ -35,7 +35,10 @@ def _read_epoch_millis(value: Any) -> Any:
 
 
 def _write_timestamp(value: datetime | None) -> str | None:
-    return None if value is None else value.strftime(_TIMESTAMP_FORMAT)
+    if value is None:
+        return None
+    # What the contract does not show is kept too: a moment that was cut off would look earlier than itself.
+    return value.strftime(_TIMESTAMP_FORMAT.replace("%S", "%S.%f") if value.microsecond else _TIMESTAMP_FORMAT)
 
 
 def _write_epoch_millis(value: datetime | None) -> int | None:

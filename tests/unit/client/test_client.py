@@ -13,7 +13,7 @@ from conftest import TEXTS, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
-from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
@@ -96,6 +96,11 @@ def test_a_timestamp_keeps_its_offset(client: AnaplatClient, platform: Simulator
     (page,) = client.list_pages()
     assert page.ctime == pendulum.datetime(2024, 2, 28, 23, 30, tz="UTC")
     assert page.model_dump(mode="json", by_alias=True)["ctime"] == "2024-02-29 08:00:00+0830"
+
+
+def test_a_fraction_of_a_second_is_kept() -> None:
+    given = "2024-01-01 00:00:00.250000+0800"
+    assert Dataset.model_validate({"dsId": "ds1", "utime": given}).summary()["utime"] == given
 
 
 def test_unknown_fields_are_kept_and_missing_ones_are_none(client: AnaplatClient, platform: Simulator) -> None:

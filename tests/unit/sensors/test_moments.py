@@ -135,6 +135,16 @@ def test_all_subscriptions_sent(wait: Any, platform: Simulator) -> None:
     assert platform.requests("get_subscriptions")[0].body["scIds"] == ["a", "b"]
 
 
+def test_a_plan_that_is_named_twice_is_one_plan(wait: Any, platform: Simulator) -> None:
+    found = sent(wait, platform, plan("a"), subscription_ids=["a", "a"])
+    assert [plan["scId"] for plan in found["subscriptions"]] == ["a"]
+
+
+def test_no_plan_is_no_success(wait: Any, platform: Simulator) -> None:
+    with pytest.raises(errors.AnaplatRequestError, match="subscription_ids is empty"):
+        sent(wait, platform, plan("a"), subscription_ids=[])
+
+
 @pytest.mark.parametrize(
     "late",
     [
