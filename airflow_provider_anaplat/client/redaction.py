@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -54,6 +55,16 @@ def _forms(secret: str) -> tuple[str, ...]:
 def without_userinfo(text: str) -> str:
     """Remove user and password from every address in a text."""
     return re.sub(r"//[^/\s]+@", f"//{_MASK}@", text)
+
+
+def without_token_in_address(record: logging.LogRecord) -> bool:
+    """Mask, as a filter of a logger, the token in the query of an address that is logged."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            re.sub(r"([?&]token=)[^&\s]*", rf"\1{_MASK}", value) if isinstance(value, str) else value
+            for value in record.args
+        )
+    return True
 
 
 def excerpt(body: bytes, secrets: Iterable[str]) -> str:
