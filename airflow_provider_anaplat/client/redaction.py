@@ -30,6 +30,16 @@ def secrets_in(request: Any) -> Iterator[str]:
                 yield from secrets_in(item)
 
 
+def without_secrets(value: Any) -> Any:
+    """Return plain JSON with the values under secret keys masked, at any depth."""
+    if isinstance(value, dict):
+        return {
+            key: _MASK if key in _SECRET_KEYS and item is not None else without_secrets(item)
+            for key, item in value.items()
+        }
+    return [without_secrets(item) for item in value] if isinstance(value, list) else value
+
+
 def redact(text: str, secrets: Iterable[str]) -> str:
     """Replace every secret in the text, also where the text holds it escaped as JSON."""
     # No form of a secret is shorter than the secret.
