@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSen
 from conftest import TEXTS
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.client.tasks import TaskStatusCall
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
@@ -213,3 +214,8 @@ def test_what_is_logged_of_the_address_is_the_rest_of_it(caplog: pytest.LogCaptu
         AnaplatClient(platform.url, platform.token).find_task(["t1"])
     assert "/public-api/task/status?taskId=t1&token=***" in caplog.text
     assert "t0ken" not in caplog.text
+
+
+def test_an_id_in_the_path_stays_one_segment() -> None:
+    call = TaskStatusCall.of({"path": "/public-api/task/{taskId}"})
+    assert call.operation("a/b?c").path == "/public-api/task/a%2Fb%3Fc"
