@@ -7,11 +7,11 @@ from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from airflow_provider_anaplat.client import operations
+from airflow_provider_anaplat.client.checks import check_files, check_proxies, checked_base_url, checked_token
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
 from airflow_provider_anaplat.client.errors import (
     AnaplatRequestError,
@@ -29,9 +29,11 @@ from airflow_provider_anaplat.client.models import (
     NewUser,
     Page,
     SubscriptionPlan,
+    TaskStatus,
 )
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, PATH_PREFIX, Operation
 from airflow_provider_anaplat.client.redaction import redact, secrets_in
+from airflow_provider_anaplat.client.tasks import TaskStatusCall, read_task
 from airflow_provider_anaplat.client.transport import Settings, Transport
 from airflow_provider_anaplat.client.validation import validated, validated_record
 
@@ -53,6 +55,8 @@ class AnaplatClient:
     :param verify: whether to check the platform's certificate, or the path of a CA bundle
     :param cert: path of a client certificate with its key, or the paths of both
     :param proxies: proxy address by scheme; by default those of the environment
+    :param task_status: how :meth:`find_task` asks: what differs from the defaults of
+        :class:`~airflow_provider_anaplat.client.tasks.TaskStatusCall`
     :raises AnaplatRequestError: an address or a token that cannot be used
 
     Every method raises :class:`AnaplatError`, of the type that fits, where the platform does not answer
@@ -71,22 +75,24 @@ class AnaplatClient:
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
+        task_status: Mapping[str, Any] | None = None,
     ) -> None:
-        self.base_url = _checked_base_url(base_url)
-        _check_files(verify, cert)
-        _check_proxies(proxies or {})
+        self.base_url = checked_base_url(base_url)
+        check_files(verify, cert)
+        check_proxies(proxies or {})
         if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
             raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
         self._settings = Settings(
             base_url=self.base_url,
-            token=_checked_token("token", token),
-            user_token=_checked_token("user_token", user_token) if user_token else None,
+            token=checked_token("token", token),
+            user_token=checked_token("user_token", user_token) if user_token else None,
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             max_retries=max_retries,
             verify=verify,
             cert=cert,
             proxies=proxies,
+            task_status=task_status,
         )
         self._transport = Transport(self._settings)
 
@@ -258,6 +264,27 @@ class AnaplatClient:
         found.read_ahead(ids, known)
         return found
 
+    def find_task(
+        self,
+        ids: Collection[str],
+        known: Lookup[TaskStatus] | None = None,
+        *,
+        call: Mapping[str, Any] | None = None,
+    ) -> Lookup[TaskStatus]:
+        """Return what the platform says of one task (an extension, not of the contract: ``task/status``).
+
+        :param ids: the one task's id (``taskId``)
+        :param known: an earlier answer; it is read anew in any case
+        :param call: how to ask, before what the client was given as ``task_status``
+        """
+        (task_id,) = ids
+        how = TaskStatusCall.of(self._settings.task_status, call)
+        operation = how.operation(task_id)
+        path, params = _checked_path(operation.path), how.params_for(task_id)
+        return Lookup(
+            {task_id: self._transport.send(operation, path, read_task, params=params)}, lambda task: task, ids
+        )
+
     def call(
         self,
         path: str,
@@ -274,7 +301,8 @@ class AnaplatClient:
         :param method: HTTP method
         :param json: the body, without the token
         :param params: query parameters
-        :param token_in: where the token goes: the JSON ``body`` or the ``X-Auth-Token`` ``header``
+        :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the
+            ``query``, which the logs of servers and proxies keep
         :param repeatable: whether it may be sent again after a failure without doing more
         :returns: the envelope's ``response``, as plain Python
         :raises AnaplatRequestError: a path outside ``/public-api/``; nothing was sent
@@ -308,44 +336,6 @@ class AnaplatClient:
 
         path = _path(operation, ids or {})
         return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)
-
-
-def _checked_base_url(base_url: str) -> str:
-    try:
-        parts = urlsplit(base_url)
-    except ValueError:
-        raise AnaplatSettingsError("base_url is no address.") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
-    if parts.username or parts.password or parts.query or parts.fragment:
-        raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
-    return base_url.rstrip("/")
-
-
-def _check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
-    named = {
-        "verify": [verify] if isinstance(verify, str) else [],
-        "cert": [cert] if isinstance(cert, str) else cert,
-    }
-    for name, paths in named.items():
-        for path in paths or []:
-            if not Path(path).exists():
-                raise AnaplatSettingsError(f"{name}: there is no file {path}.")
-
-
-def _check_proxies(proxies: Mapping[str, str]) -> None:
-    for scheme, address in proxies.items():
-        try:
-            urlsplit(address)
-        except ValueError:  # whose text may hold the proxy's password
-            raise AnaplatSettingsError(f"proxies: what is given for {scheme} is no address.") from None
-
-
-def _checked_token(name: str, token: str) -> str:
-    # A header with such characters would be refused by lower layers, with the token in their message.
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise AnaplatSettingsError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
-    return token
 
 
 def _checked_path(path: str) -> str:

@@ -6,7 +6,7 @@ same condition, which is why they end alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -25,10 +25,11 @@ from airflow_provider_anaplat.client.states import (
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
-    from airflow_provider_anaplat.client.models import Dataset, SubscriptionPlan
+    from airflow_provider_anaplat.client.models import Dataset, SubscriptionPlan, TaskStatus
 
 C = TypeVar("C", bound="Condition")
 UnknownState = Literal["wait", "fail"]
+Request = Literal["find_datasets", "find_subscriptions", "find_task"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,25 @@ class Verdict:
 class Condition:
     """Base of all conditions.
 
-    :cvar request: the method of the client that finds the records by their ids
+    :cvar shared_request: the method of the client that finds the records of all who wait, by their ids
     """
 
-    request: ClassVar[Literal["find_datasets", "find_subscriptions"]]
+    shared_request: ClassVar[Request]
 
     @classmethod
     def of(cls: type[C], holder: object) -> C:
         """Return the condition whose fields are the attributes of a sensor or trigger."""
         return cls(**{field.name: getattr(holder, field.name) for field in fields(cls)})
+
+    @property
+    def request(self) -> Request:
+        """The method of the client that finds the records by their ids."""
+        return self.shared_request
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What that method takes besides the ids; plain JSON. With any, the request is shared with nobody."""
+        return {}
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -78,7 +89,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class _OfOneDataset(Condition):
-    request = "find_datasets"
+    shared_request = "find_datasets"
 
     ds_id: str
     success_states: Sequence[str] = SUCCESS_STATES
@@ -122,7 +133,54 @@ class DatasetDone(_OfOneDataset):
     :param success_states: words that mean done
     :param failure_states: words that mean failed
     :param unknown_state: at a word in no table, ``wait`` or ``fail``
+    :param probe: what is looked at: the dataset in the ``list``, or the ``task`` that creates it
+    :param platform_task_id: id of that task; without one, the list is looked at
+    :param task_status: how to ask for the task, before what the connection says
     """
+
+    probe: Literal["list", "task"] = "list"
+    platform_task_id: str | None = None
+    task_status: Mapping[str, Any] | None = None
+
+    @property
+    def _task_id(self) -> str | None:
+        return self.platform_task_id if self.probe == "task" else None
+
+    @property
+    def request(self) -> Request:
+        """The dataset list, or the status of the task."""
+        return "find_task" if self._task_id else "find_datasets"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """How to ask for the task."""
+        return {"call": dict(self.task_status or {})} if self._task_id else {}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The id of the task, or of the dataset."""
+        return (self._task_id or self.ds_id,)
+
+    def judge(self, lookup: Lookup[Any]) -> Verdict:
+        """Read the words of the task, or the dataset's status word."""
+        if not self._task_id:
+            return super().judge(lookup)
+        task: TaskStatus = lookup.get(self._task_id)  # type: ignore[assignment]  # what was asked for is there
+        seen = f"task {self._task_id} is {task.status!r}, its result {task.error or task.result!r}"
+        state = self._judge_task(task)
+        if state is State.UNKNOWN and self.unknown_state == "wait":
+            return Verdict(State.WORKING, f"{seen}, where a word is in no table of states")
+        summary = {"dsId": self.ds_id, "taskId": self._task_id, "status": task.status, "result": task.result}
+        return Verdict(state, seen, summary if state is State.DONE else None)
+
+    def _judge_task(self, task: TaskStatus) -> State:
+        """Read ``status`` and ``result``; what the latter says of the work counts more than "submitted"."""
+        if task.error:
+            return State.FAILED
+        states = StateTable(tuple(self.success_states), tuple(self.failure_states))
+        words = [word for word in (task.status, task.result) if isinstance(word, str) and word.strip()]
+        read = [states.read(word) for word in words] or [State.UNKNOWN]
+        return next((state for state in (State.FAILED, State.UNKNOWN) if state in read), read[-1])
 
     def _judge(self, state: State, dataset: Dataset) -> State:
         return state
@@ -183,7 +241,7 @@ class SubscriptionsSent(Condition):
     :param unknown_state: at a word in no table, ``wait`` or ``fail``
     """
 
-    request = "find_subscriptions"
+    shared_request = "find_subscriptions"
 
     subscription_ids: Sequence[str]
     sent_after: str | datetime

@@ -204,6 +204,20 @@ class CreationTask(_Record):
     result: str | dict[str, Any] | None = None
 
 
+class TaskStatus(_Record):
+    """The answer to the extension ``task/status``; ``result`` may be an object with an ``error``."""
+
+    task_id: str | None = None
+    status: str | None = None
+    result: str | dict[str, Any] | None = None
+
+    @property
+    def error(self) -> str | None:
+        """What failed, where ``result`` is an object that says so."""
+        error = self.result.get("error") if isinstance(self.result, dict) else None
+        return str(error) if error else None
+
+
 class GrantingSubject(_Record):
     """A user or group from whom a right on a resource comes."""
 

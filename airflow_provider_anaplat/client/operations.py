@@ -14,10 +14,11 @@ from airflow_provider_anaplat.client.models import (
     ExistingUsers,
     Page,
     SubscriptionPlan,
+    TaskStatus,
 )
 
 T = TypeVar("T")
-TokenPlace = Literal["body", "header"]
+TokenPlace = Literal["body", "header", "query"]
 
 PATH_PREFIX = "/public-api/"
 TOKEN_HEADER = "X-Auth-Token"
@@ -30,7 +31,8 @@ class Operation(Generic[T]):
 
     :param name: name in logs, errors and metrics
     :param path: path below the base address; ``{…}`` are ids
-    :param token_in: where the token goes: the JSON ``body`` or the ``X-Auth-Token`` ``header``
+    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
+        which the contract never asks for, and which the logs of servers and proxies keep
     :param repeatable: whether sending it twice does no more than sending it once
     :param answer: type of the envelope's ``response``, as pydantic understands it
     :param method: HTTP method; the contract knows POST alone
@@ -75,6 +77,7 @@ GET_SUBSCRIPTIONS = Operation(
 GET_USERS = Operation("get_users", "/public-api/users/get", "body", True, ExistingUsers, extension=True)
 # Where most platforms of this family have it; a connection's extras may say otherwise.
 REFRESH_DATASET = Operation("refresh_dataset", "/public-api/data-source/{ds_id}/refresh", "body", False, object)
+GET_TASK = Operation("get_task", "/public-api/task/status", "query", True, TaskStatus, "GET", extension=True)
 
 OPERATIONS = (
     GET_COLUMNS,
@@ -87,4 +90,4 @@ OPERATIONS = (
     CREATE_USERS,
     GET_SUBSCRIPTIONS,
 )
-EXTENSIONS = (GET_USERS, REFRESH_DATASET)
+EXTENSIONS = (GET_USERS, REFRESH_DATASET, GET_TASK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -27,6 +28,16 @@ def secrets_in(request: Any) -> Iterator[str]:
         for item in request:
             if isinstance(item, dict | list | tuple):
                 yield from secrets_in(item)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return plain JSON with the values under secret keys masked, at any depth."""
+    if isinstance(value, dict):
+        return {
+            key: _MASK if key in _SECRET_KEYS and item is not None else without_secrets(item)
+            for key, item in value.items()
+        }
+    return [without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -54,6 +65,16 @@ def _forms(secret: str) -> tuple[str, ...]:
 def without_userinfo(text: str) -> str:
     """Remove user and password from every address in a text."""
     return re.sub(r"//[^/\s]+@", f"//{_MASK}@", text)
+
+
+def without_token_in_address(record: logging.LogRecord) -> bool:
+    """Mask, as a filter of a logger, the token in the query of an address that is logged."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(
+            re.sub(r"([?&]token=)[^&\s]*", rf"\1{_MASK}", value) if isinstance(value, str) else value
+            for value in record.args
+        )
+    return True
 
 
 def excerpt(body: bytes, secrets: Iterable[str]) -> str:

@@ -22,9 +22,11 @@ from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.connection_errors import connection_error, was_never_sent
 from airflow_provider_anaplat.client.envelope import Answer, is_known_refusal
 from airflow_provider_anaplat.client.operations import TOKEN_HEADER, Operation
-from airflow_provider_anaplat.client.redaction import secrets_in
+from airflow_provider_anaplat.client.redaction import secrets_in, without_token_in_address
 
 log = logging.getLogger(__name__)
+# It writes the address of every request at level DEBUG.
+logging.getLogger("urllib3.connectionpool").addFilter(without_token_in_address)
 
 T = TypeVar("T")
 
@@ -48,6 +50,7 @@ class Settings:
     verify: bool | str = True
     cert: str | tuple[str, str] | None = None
     proxies: Mapping[str, str] | None = field(default=None, repr=False)
+    task_status: Mapping[str, Any] | None = None
 
 
 class Transport:
@@ -149,9 +152,12 @@ class Transport:
         secrets = (*self._secrets, *secrets)
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = settings.user_token or settings.token
+        elif operation.token_in == "query":
+            params = {**(params or {}), "token": settings.token}
         else:
             body["token"] = settings.token
-        content = _json_bytes(operation, body)
+        # A GET with a body is refused by some proxies.
+        content = _json_bytes(operation, body) if body or operation.method != "GET" else None
         try:
             response = self._session.request(
                 operation.method,

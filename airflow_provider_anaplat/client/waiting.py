@@ -59,7 +59,7 @@ def backoff(interval: float, failures: int, error: Exception | None = None) -> f
 def look(client: AnaplatClient, condition: Condition) -> Look:
     """Look at the platform once; a failure is what was seen, too."""
     try:
-        found: Lookup[Any] = getattr(client, condition.request)(condition.ids)
+        found: Lookup[Any] = getattr(client, condition.request)(condition.ids, **condition.arguments)
     except AnaplatError as error:
         return error
     return found

@@ -28,7 +28,7 @@ class AnaplatHook(BaseHook):
 
     Host: the platform's address, with or without scheme (https by default), port and path prefix.
     Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
-    ``max_retries``, ``verify``, ``cert`` and ``proxies``, as at
+    ``max_retries``, ``verify``, ``cert``, ``proxies`` and ``task_status``, as at
     :class:`~airflow_provider_anaplat.client.client.AnaplatClient`.
 
     :param anaplat_conn_id: id of the Airflow connection

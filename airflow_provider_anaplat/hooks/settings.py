@@ -123,6 +123,13 @@ def _proxies(value: Any) -> dict[str, str]:
     return proxies
 
 
+def _task_status(value: Any) -> dict[str, Any]:
+    call = _parsed(value) if isinstance(value, str) else value
+    if not isinstance(call, dict):
+        raise ValueError('it must be a JSON object, such as {"path": "/public-api/task/status"}')
+    return call
+
+
 def _parsed(text: str) -> Any:
     """Return what JSON text stands for, or None, which no extra takes."""
     try:
@@ -145,4 +152,5 @@ _EXTRAS: dict[str, Callable[[Any], Any]] = {
     "verify": _verify,
     "cert": _cert,
     "proxies": _proxies,
+    "task_status": _task_status,
 }

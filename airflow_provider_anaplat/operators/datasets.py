@@ -1,4 +1,4 @@
-"""Create datasets."""
+"""Create datasets, and check their columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.client.states import State, StateTable
-from airflow_provider_anaplat.operators.base import no_useless_retry
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 from airflow_provider_anaplat.operators.state import run_began, task_state
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
@@ -176,3 +176,55 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
                 f"The platform accepted the creation of dataset {self.name!r} and reports that it failed: "
                 f"status {task.status!r}, result {error or task.result!r}. Look at the dataset {task.ds_id} there."
             )
+
+
+class AnaplatSchemaCheckOperator(AnaplatOperator):
+    """Fail where a dataset has other columns than expected (contract: operation 1).
+
+    Missing columns, extra ones and changed types are listed. Where a name comes twice, the second is called
+    ``a (2)``, as in an export. The order of the columns is not checked.
+
+    :param ds_id: id of the dataset (templated)
+    :param columns: the expected ``fdType`` by column name, such as ``{"city": "STRING", "sales": "DOUBLE"}``, None
+        for any; or a list of names, or of objects with ``name`` and ``fdType``, as the manifest of an export has
+        them (templated)
+    :param allow_extra: whether the dataset may have further columns
+    :param anaplat_conn_id: id of the Airflow connection (templated)
+
+    Returns ``dsId``, ``columns`` (their number) and ``extra`` (names).
+
+    Raises :class:`AirflowFailException`, which Airflow does not retry, where the columns differ;
+    :class:`AnaplatError` where the platform does not answer.
+    """
+
+    template_fields: Sequence[str] = ("ds_id", "columns", "anaplat_conn_id")
+
+    def __init__(
+        self,
+        *,
+        ds_id: str,
+        columns: Mapping[str, str | None] | Sequence[str] | Sequence[Mapping[str, str]],
+        allow_extra: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.ds_id = ds_id
+        self.columns = columns
+        self.allow_extra = allow_extra
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Compare the columns."""
+        from airflow_provider_anaplat.datasets.schema import SchemaChangedError, difference, expected_types
+
+        with no_useless_retry(), closing(self.client()) as client:
+            expected = expected_types(self.columns)
+            columns = client.get_columns(self.ds_id)
+            found = difference(columns, expected)
+            if lines := found.lines(allow_extra=self.allow_extra):
+                raise SchemaChangedError(
+                    f"Dataset {self.ds_id} has other columns than expected:\n  "
+                    + "\n  ".join(lines)
+                    + "\nCorrect the dataset on the platform, or `columns` where the change is meant."
+                )
+        self.log.info("Dataset %s has the %d columns that are expected", self.ds_id, len(expected))
+        return {"dsId": self.ds_id, "columns": len(columns), "extra": list(found.extra)}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_anaplat.client.models import Dataset
+    from airflow_provider_anaplat.client.operations import TokenPlace
 
 _PATH = "/public-api/data-source/{dsId}/refresh"
 _STATE_KEY = "anaplat_refresh"
@@ -44,7 +45,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     :param ds_id: id of the dataset (templated)
     :param path: path below the base address; ``{dsId}`` stands for the id (templated)
     :param method: HTTP method (templated)
-    :param token_in: where the token goes: the JSON ``body`` or the ``X-Auth-Token`` ``header`` (templated)
+    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
+        which the logs of servers and proxies keep (templated)
     :param if_running: where an update runs already: ``follow`` it instead of asking for a second one, ``fail``, or
         ``request`` one nevertheless
 
@@ -66,7 +68,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         ds_id: str,
         path: str | None = None,
         method: str | None = None,
-        token_in: Literal["body", "header"] | None = None,
+        token_in: TokenPlace | None = None,
         if_running: Literal["follow", "fail", "request"] = "follow",
         **kwargs: Any,
     ) -> None:
@@ -147,12 +149,12 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         hook = AnaplatHook(self.anaplat_conn_id)
         path = self.path or hook.get_extension("refresh_path") or _PATH
         token_in = self.token_in or hook.get_extension("refresh_token_in") or "body"
-        if token_in not in ("body", "header"):
-            raise AirflowFailException(f"refresh_token_in is {token_in!r}; it must be body or header.")
+        if token_in not in ("body", "header", "query"):
+            raise AirflowFailException(f"refresh_token_in is {token_in!r}; it must be body, header or query.")
         hook.get_conn().call(
             path.replace("{dsId}", quote(self.ds_id, safe="")),
             method=self.method or hook.get_extension("refresh_method") or "POST",
-            token_in=cast("Literal['body', 'header']", token_in),
+            token_in=cast("TokenPlace", token_in),
         )
         self.log.info("The platform has accepted the refresh of dataset %s", self.ds_id)
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
-from airflow_provider_anaplat.operators.paths import path_of
+from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
@@ -17,14 +14,6 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.sinks import FileFormat, Sink
     from airflow_provider_anaplat.rows.streams import Encoding
     from airflow_provider_anaplat.rows.targets import Target
-
-_FORMAT_BY_SUFFIX: dict[str, FileFormat] = {
-    ".csv": "csv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".parquet": "parquet",
-}
-_COMPRESSIONS = (".gz", ".zst")
 
 
 class AnaplatExportRowsOperator(AnaplatRowsOperator):
@@ -93,18 +82,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
 
     def file_format_and_suffix(self) -> tuple[FileFormat, str]:
         """Return the format, and the suffix of its files with that of their compression."""
-        path = str(self.output_path).lower()
-        given = f".{self.file_format}".lower() if self.file_format else ""
-        compression = next((end for end in _COMPRESSIONS if given.endswith(end) or path.endswith(end)), "")
-        suffix = given.removesuffix(compression) or Path(path.removesuffix(compression)).suffix
-        file_format = _FORMAT_BY_SUFFIX.get(suffix)
-        if file_format is None or (compression and file_format == "parquet"):
-            raise AirflowFailException(
-                f"No format for {self.output_path}: end output_path in one of {', '.join(_FORMAT_BY_SUFFIX)}, or "
-                "set file_format to csv, ndjson or parquet. CSV and NDJSON may end in .gz or .zst besides; "
-                "Parquet is compressed within."
-            )
-        return file_format, f".{file_format}{compression}"
+        return format_of(self.output_path, self.file_format)
 
     def _target(self, file_format: FileFormat, suffix: str) -> Target:
         from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget

@@ -82,10 +82,7 @@ class FileTarget:
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
         """Write the file."""
-        with ExitStack() as leftovers:
-            staged = _write_staged(leftovers, self.path, self.suffix, self.sink, frames, reader.columns)
-            staged.publish()
-        return staged.size
+        return write_file(self.path, self.suffix, self.sink, frames, reader.columns)
 
 
 @dataclass(frozen=True)
@@ -164,6 +161,21 @@ def publish_manifest(folder: Any, manifest: dict[str, Any]) -> None:
     """Write the manifest."""
     with atomic_file(folder / MANIFEST) as file:
         file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode())
+
+
+def write_file(path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame], columns: Columns) -> int:
+    """Write one file, which appears when it is complete, and return its size in bytes.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param suffix: says by its end how the file is compressed
+    :param sink: the file format
+    :param frames: the rows
+    :param columns: their columns
+    """
+    with ExitStack() as leftovers:
+        staged = _write_staged(leftovers, path, suffix, sink, frames, columns)
+        staged.publish()
+    return staged.size
 
 
 def _write_staged(

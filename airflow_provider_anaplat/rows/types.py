@@ -38,6 +38,12 @@ def _dates(cells: pl.Series) -> pl.Series:
     return days.str.to_date("%Y-%m-%d", strict=False)
 
 
+def _booleans(cells: pl.Series) -> pl.Series:
+    return cells.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
+
+
+# Of this package's own reports; the platform's types are in capitals, and its BOOL stays text like any other.
+BOOLEAN = "boolean"
 _INTEGER = _FdType(pl.Int64, _integers)
 _TEXT = _FdType(pl.String, lambda cells: cells)
 # A type outside the contract stays the platform's text: how its cells are written is not known.
@@ -47,6 +53,7 @@ _FD_TYPES = {
     "DOUBLE": _FdType(pl.Float64, _floats),
     "DATE": _FdType(pl.Date, _dates),
     "STRING": _TEXT,
+    BOOLEAN: _FdType(pl.Boolean, _booleans),
 }
 
 
@@ -66,7 +73,12 @@ def arrow_schema(columns: tuple[Column, ...]) -> Any:
     """Return the typed schema with what the platform says of each column as its field's metadata."""
     from arro3.core import DataType, Field, Schema
 
-    arrow_types = {pl.Int64: DataType.int64(), pl.Float64: DataType.float64(), pl.Date: DataType.date32()}
+    arrow_types = {
+        pl.Int64: DataType.int64(),
+        pl.Float64: DataType.float64(),
+        pl.Date: DataType.date32(),
+        pl.Boolean: DataType.bool(),
+    }
     return Schema(
         [
             Field(name, arrow_types.get(dtype, DataType.large_utf8()), nullable=True, metadata=_metadata(column))

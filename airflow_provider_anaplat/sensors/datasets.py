@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -24,18 +24,32 @@ class AnaplatDatasetTaskSensor(AnaplatSensor):
     :param success_states: words that mean done
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param probe: ``list``, or ``task`` for deployments that can be asked for a task (below)
+    :param platform_task_id: with ``probe="task"``, ``taskId`` of the creation. Where there is none, as of a
+        dataset that was found, the dataset list is watched (templated)
+    :param task_status: with ``probe="task"``, how to ask, where the connection's extra ``task_status`` does not
+        say it: ``path``, ``method``, ``params``, ``token_in`` (``query``, ``header`` or ``body``); ``{taskId}``
+        stands for the id (templated)
 
     Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`, which also
     says how the ways of waiting compare.
 
-    Returns ``dsId``, ``name``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of the dataset.
+    ``probe="task"`` is **an extension**: the contract does not describe the call, and public material no more than
+    ``GET /public-api/task/status``, the default. ``result`` of the task, where it is a word, says whether it is
+    done, and ``status`` where it is none; a word of failure, or of no table, counts in both; an object with an
+    ``error`` is a failure. Deferred, each sensor asks for its own task: a thousand of them send a thousand
+    requests an interval, and keep as many threads. The token in the query, the default, is masked in all
+    that this package logs and raises; the logs of servers and proxies on the way keep it.
+
+    Returns ``dsId``, ``name``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of the dataset;
+    with ``probe="task"``, ``dsId``, and ``taskId``, ``status`` and ``result`` of the task.
 
     Raises :class:`AirflowFailException` where the creation failed, :class:`AirflowSensorTimeout` where it took
     too long, :class:`AnaplatError` where the list cannot be had.
     """
 
     trigger = AnaplatDatasetTaskTrigger
-    template_fields: Sequence[str] = ("ds_id", "anaplat_conn_id")
+    template_fields: Sequence[str] = ("ds_id", "platform_task_id", "task_status", "anaplat_conn_id")
 
     def __init__(
         self,
@@ -44,6 +58,9 @@ class AnaplatDatasetTaskSensor(AnaplatSensor):
         success_states: Sequence[str] = SUCCESS_STATES,
         failure_states: Sequence[str] = FAILURE_STATES,
         unknown_state: Literal["wait", "fail"] = "wait",
+        probe: Literal["list", "task"] = "list",
+        platform_task_id: str | None = None,
+        task_status: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -51,6 +68,9 @@ class AnaplatDatasetTaskSensor(AnaplatSensor):
         self.success_states = success_states
         self.failure_states = failure_states
         self.unknown_state = unknown_state
+        self.probe = probe
+        self.platform_task_id = platform_task_id
+        self.task_status = task_status
         self._begin_in_triggerer()
 
 

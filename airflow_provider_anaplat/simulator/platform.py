@@ -107,6 +107,8 @@ class Platform:
         self.subscriptions: dict[str, dict[str, Any]] = {}
         self.authorized_datasets: dict[str, list[dict[str, Any]]] = {}
         self.authorized_pages: dict[str, list[dict[str, Any]]] = {}
+        # What successive calls say of a task, the last one for good.
+        self.tasks: dict[str, list[dict[str, Any]]] = {}
         self.refresh_statuses: Sequence[str | None] = ("处理中", "FINISHED")  # from the next refresh on
         self.rows_per_answer = MAX_ROWS_PER_CALL  # a smaller one makes pages shorter than asked for
         self.clock_ahead = timedelta(0)
@@ -168,6 +170,12 @@ class Platform:
         dataset = self.dataset(ids["ds_id"])
         dataset.statuses, dataset.listed, dataset.updating = self.refresh_statuses, 0, True
         return success({"taskId": f"refresh-{dataset.ds_id}"})
+
+    def _get_task(self, _ids: Any, _body: Any, query: Mapping[str, str]) -> Reply:
+        answers = self.tasks.get(query["taskId"])
+        if answers is None:
+            raise Refused(f"no task {query['taskId']}", 1002)
+        return success(answers.pop(0) if len(answers) > 1 else answers[0])
 
     def _get_columns(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         return success(self.dataset(ids["ds_id"]).columns())

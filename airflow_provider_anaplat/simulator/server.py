@@ -153,7 +153,7 @@ class Simulator:
 
     def _reply(self, operation: Operation[Any], request: Request, raw: bytes) -> Reply:
         try:
-            body = json.loads(raw)
+            body = json.loads(raw) if raw or operation.method != "GET" else {}
         except ValueError:
             body = None
         with self._lock:
@@ -181,7 +181,11 @@ class Simulator:
         if not isinstance(body, dict):
             return failure("the body is not a JSON object")
         in_header = operation.token_in == "header"
-        token = request.headers.get(TOKEN_HEADER) if in_header else body.get("token")
+        token = {
+            "header": request.headers.get(TOKEN_HEADER),
+            "query": request.query_params.get("token"),
+            "body": body.get("token"),
+        }[operation.token_in]
         if token is None:
             return failure("no token provided", code=1018, status=403)
         if token != self.token and not (in_header and self.user_token and token == self.user_token):

@@ -100,7 +100,12 @@ class AnaplatWaitTrigger(BaseTrigger):
         with (
             suppress(TimeoutError),
             Watch(
-                self.anaplat_conn_id, condition.request, condition.ids, self.poll_interval, fresh=self.fresh
+                self.anaplat_conn_id,
+                condition.request,
+                condition.ids,
+                self.poll_interval,
+                fresh=self.fresh,
+                arguments=condition.arguments,
             ) as watch,
         ):
             async with timer:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
+from functools import partial
 from importlib import import_module
+from json import dumps
 from math import inf
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from airflow_provider_anaplat.client.errors import (
@@ -28,17 +30,17 @@ from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
+    from airflow_provider_anaplat.client.conditions import Request
     from airflow_provider_anaplat.client.lookup import Lookup
 
     Look = Lookup[Any] | Exception
 
-Kind = Literal["find_datasets", "find_subscriptions"]
 
 _JITTER = 0.1  # share of an interval by which it is lengthened at random
 _SOONEST = 1.0  # seconds between two requests, however many come to watch
 _WOKEN_AT_A_TIME = 50  # watches between which the event loop turns once
 
-_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Kind], Poller]] = WeakKeyDictionary()
+_pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, Poller]] = WeakKeyDictionary()
 
 
 class Watch:
@@ -49,10 +51,19 @@ class Watch:
     :param ids: ids of the records to look at
     :param interval: seconds between two looks at most; the shortest of all watches counts
     :param fresh: give it no look that was asked for before it came
+    :param arguments: what the method takes besides the ids; plain JSON. With any, only who asks for the same ids
+        in the same way shares the request
     """
 
     def __init__(
-        self, anaplat_conn_id: str, kind: Kind, ids: Collection[str], interval: float, *, fresh: bool = False
+        self,
+        anaplat_conn_id: str,
+        kind: Request,
+        ids: Collection[str],
+        interval: float,
+        *,
+        fresh: bool = False,
+        arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self.ids = frozenset(ids)
         self.interval = interval
@@ -61,12 +72,14 @@ class Watch:
         self.waiting: asyncio.Future[Look] | None = None
         self._failures = 0  # in a row that this watch was given
         self._spared_until = -inf
-        self._key = (anaplat_conn_id, kind)
+        self._asks = (anaplat_conn_id, kind, dict(arguments or {}))
+        own = dumps([sorted(self.ids), arguments], sort_keys=True) if arguments else None
+        self._key = (anaplat_conn_id, kind, own)
 
     def __enter__(self) -> Watch:
         of_this_loop = _pollers.setdefault(asyncio.get_running_loop(), {})
         if self._key not in of_this_loop:
-            of_this_loop[self._key] = Poller(*self._key)
+            of_this_loop[self._key] = Poller(*self._asks)
         self._poller = of_this_loop[self._key]
         self._poller.watches.add(self)
         return self
@@ -113,11 +126,12 @@ class Watch:
 class Poller:
     """Looks at the platform at the shortest interval of all watches, and gives each of them what it saw."""
 
-    def __init__(self, anaplat_conn_id: str, kind: Kind) -> None:
+    def __init__(self, anaplat_conn_id: str, kind: Request, arguments: Mapping[str, Any]) -> None:
         self.watches: set[Watch] = set()
         self.arrived = asyncio.Event()
         self._anaplat_conn_id = anaplat_conn_id
         self._kind = kind
+        self._arguments = arguments
         self._client: AnaplatClient | None = None
         self._number = 0
         self._last: Lookup[Any] | None = None
@@ -173,7 +187,7 @@ class Poller:
             )
             self._client = (await AnaplatHook.get_async_conn(self._anaplat_conn_id)).without_retries()
         ids = frozenset().union(*(watch.ids for watch in self.watches))
-        find = getattr(self._client, self._kind)
+        find = partial(getattr(self._client, self._kind), **self._arguments)
         try:
             found: Look = await self._loop.run_in_executor(self._threads, find, ids, self._last)
         except Exception as error:  # noqa: BLE001 - what went wrong is what there is to tell

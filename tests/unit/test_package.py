@@ -60,6 +60,7 @@ def test_what_is_below_airflow_never_imports_it() -> None:
     code = """
 import sys, airflow_provider_anaplat.client.client, airflow_provider_anaplat.rows.export
 import airflow_provider_anaplat.users.provision, airflow_provider_anaplat.datasets.creation
+import airflow_provider_anaplat.access.report, airflow_provider_anaplat.datasets.schema
 import airflow_provider_anaplat.sql.drivers, airflow_provider_anaplat.sql.target
 print([name for name in sys.modules if name == "airflow" or name.startswith("airflow.")])
 """
@@ -67,7 +68,12 @@ print([name for name in sys.modules if name == "airflow" or name.startswith("air
 
 
 def test_constructing_needs_no_platform_and_no_connection() -> None:
-    from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+    from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
+    from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+    from airflow_provider_anaplat.operators.datasets import (
+        AnaplatCreateDatasetOperator,
+        AnaplatSchemaCheckOperator,
+    )
     from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
     from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
@@ -82,6 +88,9 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
         AnaplatCreateUsersOperator(task_id="u", users=template),  # type: ignore[arg-type]  # likewise
         AnaplatToSqlOperator(task_id="l", ds_id=template, sql_conn_id=template, table=template, schema=template),
         AnaplatRefreshDatasetOperator(task_id="r", ds_id=template, path=template),
+        AnaplatAccessReportOperator(task_id="a", user_ids=template, output_path=template, page_types=template),
+        AnaplatSchemaCheckOperator(task_id="k", ds_id=template, columns=template),
+        AnaplatCallOperator(task_id="o", path=template, json=template, query=template),  # type: ignore[arg-type]  # likewise
         AnaplatDatasetTaskSensor(task_id="s", ds_id=template, deferrable=True, start_from_trigger=True),
         AnaplatDatasetFreshnessSensor(task_id="f", ds_id=template, newer_than=template),
         AnaplatSubscriptionSensor(task_id="d", subscription_ids=template, sent_after=template),

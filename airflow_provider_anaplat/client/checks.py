@@ -1,0 +1,51 @@
+"""Whether the settings of a client can work; each check raises AnaplatSettingsError, and shows no secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+
+
+def checked_base_url(base_url: str) -> str:
+    """Return the platform's address without a slash at its end."""
+    try:
+        parts = urlsplit(base_url)
+    except ValueError:
+        raise AnaplatSettingsError("base_url is no address.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
+    return base_url.rstrip("/")
+
+
+def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
+    """Make sure that the named files of certificates are there."""
+    named = {
+        "verify": [verify] if isinstance(verify, str) else [],
+        "cert": [cert] if isinstance(cert, str) else cert,
+    }
+    for name, paths in named.items():
+        for path in paths or []:
+            if not Path(path).exists():
+                raise AnaplatSettingsError(f"{name}: there is no file {path}.")
+
+
+def check_proxies(proxies: Mapping[str, str]) -> None:
+    """Make sure that each proxy has an address."""
+    for scheme, address in proxies.items():
+        try:
+            urlsplit(address)
+        except ValueError:  # whose text may hold the proxy's password
+            raise AnaplatSettingsError(f"proxies: what is given for {scheme} is no address.") from None
+
+
+def checked_token(name: str, token: str) -> str:
+    """Return a token that a header can hold."""
+    # A header with such characters would be refused by lower layers, with the token in their message.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise AnaplatSettingsError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
+    return token

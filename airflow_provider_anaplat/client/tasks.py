@@ -1,0 +1,73 @@
+"""Where a deployment tells what became of a task, which the contract does not describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, get_args
+from urllib.parse import quote
+
+from airflow_provider_anaplat.client.envelope import Answer, read_payload
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.client.models import TaskStatus
+from airflow_provider_anaplat.client.operations import GET_TASK, Operation, TokenPlace
+from airflow_provider_anaplat.client.redaction import redact
+from airflow_provider_anaplat.client.validation import validated
+
+_PLACE = "{taskId}"  # stands for the id
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatusCall:
+    """How a deployment is asked for a task; ``{taskId}`` stands for the task's id.
+
+    :param path: path below the base address
+    :param method: HTTP method
+    :param params: query parameters, without the token
+    :param token_in: where the token goes: ``query``, ``body`` or ``header``
+    """
+
+    path: str = GET_TASK.path
+    method: str = GET_TASK.method
+    params: Mapping[str, str] = field(default_factory=lambda: {"taskId": _PLACE})
+    token_in: TokenPlace = GET_TASK.token_in
+
+    @classmethod
+    def of(cls, *given: Mapping[str, Any] | None) -> TaskStatusCall:
+        """Return the call that some mappings describe, a later one before an earlier.
+
+        :raises AnaplatRequestError: a field is unknown or of another type
+        """
+        described: dict[str, Any] = {}
+        for mapping in given:
+            described |= dict(mapping or {})
+        unknown = set(described) - {field.name for field in fields(cls)}
+        call = cls(**{name: value for name, value in described.items() if name not in unknown})
+        texts = (call.path, call.method, *(call.params if isinstance(call.params, Mapping) else (None,)))
+        if (
+            unknown
+            or not all(isinstance(text, str) for text in texts)
+            or call.token_in not in get_args(TokenPlace)
+        ):
+            raise AnaplatRequestError(
+                f"task_status is unusable: it takes path, method, params (an object) and token_in "
+                f"({', '.join(get_args(TokenPlace))}); it holds {', '.join(sorted(described))}."
+            )
+        return call
+
+    def operation(self, task_id: str) -> Operation[TaskStatus]:
+        """Return the row of the operation table for one task."""
+        path = self.path.replace(_PLACE, quote(task_id, safe=""))
+        return replace(GET_TASK, path=path, method=self.method.upper(), token_in=self.token_in)
+
+    def params_for(self, task_id: str) -> dict[str, str]:
+        """Return the query parameters for one task."""
+        return {name: str(value).replace(_PLACE, task_id) for name, value in self.params.items()}
+
+
+def read_task(answer: Answer) -> TaskStatus:
+    """Return what an answer says of a task; its words of failure may repeat what the request held."""
+    task = validated(TaskStatus, read_payload(answer), answer)
+    if task.error is None:
+        return task
+    return task.model_copy(update={"result": {"error": redact(task.error, answer.secrets)}})

@@ -1,0 +1,85 @@
+"""Call what the contract names without describing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowFailException
+
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_anaplat.client.operations import TokenPlace
+
+
+class AnaplatCallOperator(AnaplatOperator):
+    """Call any operation of the platform, for those that the contract names without describing.
+
+    The call goes the way of all others: time-outs, errors, no redirects, and no secret in a message or a log. One
+    whose answer was lost is sent again only if it is ``repeatable``; else the task fails without a retry, since it
+    may have been carried out. The operator remembers nothing from one attempt to the next: set ``retries=0`` for
+    what must not happen twice, since a worker may die after the call was sent.
+
+    :param path: path below the base address; it starts with ``/public-api/`` (templated)
+    :param json: the body, without the token (templated)
+    :param query: query parameters (templated); ``params`` are Airflow's own
+    :param method: HTTP method (templated)
+    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
+        which the logs of servers and proxies keep
+    :param repeatable: whether the call may be sent again after a failure without doing more
+    :param anaplat_conn_id: id of the Airflow connection (templated)
+
+    Returns the envelope's ``response`` as it is, and so to XCom, but for what stands under ``token`` or
+    ``password`` in it, which is masked. Set ``do_xcom_push=False`` where it is large, and
+    ``multiple_outputs=True`` where it is an object whose entries shall be XComs of their own.
+
+    Raises :class:`AirflowFailException`, which Airflow does not retry, at a path outside ``/public-api/``, where
+    the platform refuses, and where it is not known whether it carried the call out; :class:`AnaplatError` where a
+    retry may help.
+    """
+
+    template_fields: Sequence[str] = ("path", "json", "query", "method", "anaplat_conn_id")
+    template_fields_renderers = {"json": "json", "query": "json"}  # noqa: RUF012 - as BaseOperator has it
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        json: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        method: str = "POST",
+        token_in: TokenPlace = "body",
+        repeatable: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("multiple_outputs", False)
+        super().__init__(**kwargs)
+        self.path = path
+        self.json = json
+        self.query = query
+        self.method = method
+        self.token_in = token_in
+        self.repeatable = repeatable
+
+    def execute(self, context: Context) -> Any:
+        """Send the call."""
+        from airflow_provider_anaplat.client.redaction import without_secrets
+
+        for name in ("json", "query"):
+            if not isinstance(getattr(self, name), Mapping | None):
+                raise AirflowFailException(f"{name} must be an object, and is not; nothing was sent.")
+        with no_useless_retry(), closing(self.client()) as client:
+            response = client.call(
+                self.path,
+                method=self.method,
+                json=self.json,
+                params=self.query,
+                token_in=self.token_in,
+                repeatable=self.repeatable,
+            )
+        self.log.info("The platform has accepted %s %s", self.method, self.path)
+        return without_secrets(response)
