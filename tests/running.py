@@ -77,6 +77,10 @@ class RunningAirflow:
         for name in list(self._processes):
             self.kill(name)
 
+    def dead(self) -> list[str]:
+        """Return the components that ended by themselves."""
+        return [name for name, process in self._processes.items() if process.poll() is not None]
+
     def component_log(self, name: str) -> str:
         return (self.home / f"{name}.log").read_text(errors="replace")
 

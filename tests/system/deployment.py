@@ -77,7 +77,7 @@ class Deployment:
                 self.airflow.start(component)
             for worker in self.workers:
                 self.start_worker(worker)
-            wait_until(self.airflow.answers, lambda: self.airflow.component_log("api-server")[-3000:])
+            wait_until(self._ready)
             token = requests.get(f"{self.airflow.url}/auth/token", timeout=30).json()["access_token"]
             self._session.headers["Authorization"] = f"Bearer {token}"
             self._stack = stack.pop_all()
@@ -88,6 +88,13 @@ class Deployment:
     ) -> None:
         self._session.close()
         self._stack.close()
+
+    def _ready(self) -> bool:
+        for name in self.airflow.dead():
+            raise AssertionError(f"{name} ended: {self.airflow.component_log(name)[-3000:]}")
+        return self.airflow.answers() and all(
+            "ready." in self.airflow.component_log(name) for name in self.workers
+        )
 
     def start_worker(self, name: str) -> None:
         self.airflow.start(

@@ -152,9 +152,8 @@ def test_a_part_whose_worker_is_killed_is_exported_again_alone(exports: Exports,
     parts = exports.tasks("killed")
     assert [part.attempt for part in parts] == [1, 2, 1, 1]
     assert deployment.worker_of(parts[1]) != victim
-    assert [task.attempt for name in ("export.plan", "export.commit") for task in exports.tasks("killed", name)] == [
-        1, 1,
-    ]  # fmt: skip
+    for task_id in ("export.plan", "export.commit"):
+        assert [task.attempt for task in exports.tasks("killed", task_id)] == [1]
     pages = [0, *range(0, 1200, 100)]  # the plan's, and those of the parts
     assert sorted(exports.offsets("killed")) == sorted([*pages, 300, 400])
     assert exported(exports.folder("killed")).equals(dataset(1200))
@@ -183,9 +182,9 @@ def test_what_an_earlier_run_published_stands(exports: Exports) -> None:
 
 
 def refresh_amid_the_parts(exports: Exports, rows: int) -> None:
-    """Update the dataset while one worker waits in the first part, and the other, having done the second, in the third.
+    """Update the dataset while the workers wait in the first part and the third, and the second is done.
 
-    Both were given the page they wait for as it was before.
+    The pages that they wait for are as they were before.
     """
     platform, asked, held = exports.platforms["refreshed"], len(exports.offsets("refreshed")), threading.Event()
     start = exports.platforms["refreshed"].platform.datasets["ds1"].table.frame.height // 400 * 200
