@@ -119,10 +119,9 @@ class PartitionedExport:
         :raises RowCountError: the parts' rows are not as many as the platform counts
         :raises OutputError: the folder cannot be written
         """
-        manifest: dict[str, Any] | None = self._read(self.folder / MANIFEST)
-        if manifest is not None and manifest.get("export") == self.key:
+        if (published := self._published()) is not None:
             self._discard()
-            return manifest
+            return published
         planned = self._plan()
         snapshot = _snapshot(planned)
         parts = [self._exported(Partition(**part)) for part in planned["parts"]]
@@ -140,6 +139,13 @@ class PartitionedExport:
         manifest = {**manifest_of(planned["dsId"], snapshot, sink, parts), "export": self.key}
         publish_manifest(self.folder, manifest)
         self._discard()
+        return manifest
+
+    def _published(self) -> dict[str, Any] | None:
+        """Return the manifest of the commit that was broken off after it; a plan says that there is more to do."""
+        manifest: dict[str, Any] | None = self._read(self.folder / MANIFEST)
+        if manifest is None or manifest.get("export") != self.key or self._read(self._staging / _PLAN) is not None:
+            return None
         return manifest
 
     @property
@@ -179,15 +185,16 @@ class PartitionedExport:
                 return None
 
     def _discard(self) -> None:
-        """Remove what waits for a commit; the plan last, since it says what there is."""
-        plan = self._read(self._staging / _PLAN)
-        if plan is None:
-            return
-        numbers = [part["number"] for part in plan["parts"]]
-        names = [name for number in numbers for name in (self._name(number), f"{number}.json")]
+        """Remove what waits for a commit, and what killed workers left.
+
+        The plan goes first: where it stands, there is something to commit.
+        """
         with named(self._staging):
-            for name in (*names, _PLAN):
-                (self._staging / name).unlink(missing_ok=True)
+            (self._staging / _PLAN).unlink(missing_ok=True)
+            if not self._staging.exists():
+                return
+            for path in list(self._staging.iterdir()):
+                path.unlink(missing_ok=True)
             if not hasattr(type(self._staging), "fs"):  # an object store has no folders to remove
                 self._staging.rmdir()
 
