@@ -109,8 +109,8 @@ def dataset(rows: int) -> pl.DataFrame:
     return pl.DataFrame({"n": range(rows)}).with_columns(half=pl.col("n") / 2)
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "csv"])
-def test_both_workers_export(exports: Exports, held: threading.Event, file_format: str) -> None:
+@pytest.mark.parametrize(("file_format", "partitions"), [("parquet", 12), ("csv", 4)])
+def test_both_workers_export(exports: Exports, held: threading.Event, file_format: str, partitions: int) -> None:
     platform, folder = exports.platforms[file_format], exports.folder(file_format)
     # The plan asks for a single row. The first part waits until others are done, all by the other worker.
     platform.inject("read_rows", replies.hold(held), when=lambda body: body["limit"] > 1)
@@ -120,19 +120,19 @@ def test_both_workers_export(exports: Exports, held: threading.Event, file_forma
     exports.ends(file_format, "success")
 
     parts = exports.tasks(file_format)
-    assert [(part.map_index, part.attempt) for part in parts] == [(index, 1) for index in range(12)]
+    assert [(part.map_index, part.attempt) for part in parts] == [(index, 1) for index in range(partitions)]
     assert {exports.deployment.worker_of(part) for part in parts} == {"worker-1", "worker-2"}
     assert exported(folder).equals(dataset(6000))
     content = manifest(folder)
     assert (content["rows"], content["version"], content["format"]) == (6000, 1, file_format)
     assert [(file["path"], file["rows"], file["bytes"]) for file in content["files"]] == [
-        (name, 500, (folder / name).stat().st_size)
-        for name in (f"part-{number:05d}.{file_format}" for number in range(1, 13))
+        (name, 6000 // partitions, (folder / name).stat().st_size)
+        for name in (f"part-{number:05d}.{file_format}" for number in range(1, partitions + 1))
     ]
     result = exports.deployment.xcom(f"partitioned_{file_format}", "export.commit")
-    assert (result["rows"], result["parts"], result["path"]) == (6000, 12, str(folder))
+    assert (result["rows"], result["parts"], result["path"]) == (6000, partitions, str(folder))
     log = exports.deployment.log(f"partitioned_{file_format}", "export.part")
-    assert "500 rows" in log
+    assert f"{6000 // partitions:,} rows" in log
     assert platform.token not in log
 
 
