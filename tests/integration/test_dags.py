@@ -93,6 +93,23 @@ def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
     assert platform.token not in printed
 
 
+def test_an_export_by_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
+    with Simulator() as platform:
+        platform.platform.add_dataset("numbers", numbers(55))
+        tasks, _ = run_dag(airflow_database, "partitioned", platform, tmp_path)
+    assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
+        ("export.commit", -1, "success"), ("export.part", 0, "success"), ("export.part", 1, "success"),
+        ("export.part", 2, "success"), ("export.plan", -1, "success"), ("users", -1, "success"),
+    ]  # fmt: skip
+    commit, *parts, plan, _ = [task["xcom"] for task in tasks]
+    assert parts == [part["rows"] for part in plan] == [20, 20, 15]
+    folder = tmp_path / "partitioned"
+    assert (commit["rows"], commit["parts"], commit["path"]) == (55, 3, str(folder))
+    names = [f"part-{number:05d}.csv.gz" for number in (1, 2, 3)]
+    assert sorted(path.name for path in folder.iterdir()) == ["_manifest.json", *names]
+    assert pl.concat(pl.read_csv(folder / name) for name in names)["n"].to_list() == list(range(55))
+
+
 def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database: Path, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as platform:
         platform.inject("create_dataset", replies.reset(), after_act=True)

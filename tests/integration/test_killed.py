@@ -6,22 +6,18 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import airflow
 import psutil
 import pytest
-import requests
 from conftest import numbers
+from running import RunningAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -36,14 +32,14 @@ FAULTS = (
 )  # fmt: skip
 PASSWORD = "s3cret-of-{}"
 TOKEN = "t0ken-of-the-killed"
-LONG = 180.0  # seconds; far more than any of it takes
 
 
-class Airflow:
+class Killed:
     """A running Airflow, and an embedded platform for each fault."""
 
-    def __init__(self, home: Path, platforms: dict[str, Simulator], held: threading.Event) -> None:
-        self.home = home
+    def __init__(self, airflow: RunningAirflow, platforms: dict[str, Simulator], held: threading.Event) -> None:
+        self.airflow = airflow
+        self.home = airflow.home
         self.platforms = platforms
         self.held = held
 
@@ -81,61 +77,27 @@ class Airflow:
         os.kill(process, signal.SIGKILL)
 
 
-def wait_until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + LONG
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     home = tmp_path_factory.mktemp("killed")
-    (home / "dags").mkdir()
     users = [f"user{i},{PASSWORD.format(i)}" for i in range(6)]
     (home / "users.csv").write_text("\n".join(["loginId,password", *users]))
     with ExitStack() as stack:
         platforms = {fault: stack.enter_context(Simulator({"t": numbers(1)}, token=TOKEN)) for fault in FAULTS}
         held = prepare(platforms)
         stack.callback(held.set)
-        with running_airflow(home, environment(home, platforms)):
-            shutil.copy(DAGS, home / "dags")  # now that tasks can run
-            yield Airflow(home, platforms, held)
+        airflow = RunningAirflow(home, settings(home, platforms))
+        airflow.command("db", "migrate")
+        stack.callback(airflow.stop)
+        airflow.start("api-server")
+        airflow.start("scheduler", "scheduler", "--skip-serve-logs")
+        airflow.start("dag-processor")
+        wait_until(airflow.answers)
+        shutil.copy(DAGS, home / "dags")  # now that tasks can run
+        yield Killed(airflow, platforms, held)
 
 
-@contextmanager
-def running_airflow(home: Path, environment: dict[str, str]) -> Iterator[None]:
-    """Run the parts of Airflow that these tasks need, each in a process of its own."""
-    airflow = Path(sys.executable).with_name("airflow")
-    subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
-    parts = (["api-server"], ["scheduler", "--skip-serve-logs"], ["dag-processor"])
-    processes: list[subprocess.Popen[bytes]] = []
-    try:
-        for part in parts:
-            with (home / f"{part[0]}.log").open("w") as log:
-                processes.append(
-                    subprocess.Popen(
-                        [airflow, *part], env=environment, stdout=log, stderr=log, start_new_session=True
-                    )
-                )
-        wait_until(lambda: answers(environment["AIRFLOW__API__BASE_URL"]))
-        yield
-    finally:
-        for process in processes:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def answers(url: str) -> bool:
-    try:
-        return requests.get(f"{url}/api/v2/version", timeout=5).ok
-    except requests.RequestException:
-        return False
-
-
-def environment(home: Path, platforms: dict[str, Simulator]) -> dict[str, str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+def settings(home: Path, platforms: dict[str, Simulator]) -> dict[str, str]:
     connections = {
         f"AIRFLOW_CONN_ANAPLAT_{fault.upper()}": json.dumps(
             {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
@@ -143,19 +105,10 @@ def environment(home: Path, platforms: dict[str, Simulator]) -> dict[str, str]:
         for fault, platform in platforms.items()
     }
     return {
-        **os.environ,
         **connections,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "16",
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
-        "AIRFLOW__API__PORT": str(port),
-        "AIRFLOW__API__WORKERS": "1",
-        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
         "ANAPLAT_TEST_USERS": str(home / "users.csv"),
     }
 
@@ -179,7 +132,7 @@ def users_sent(platform: Simulator) -> list[list[str]]:
     return [[user["loginId"] for user in request.body["users"]] for request in platform.requests("create_users")]
 
 
-def test_killed_after_the_platform_created_the_dataset_and_before_its_answer(running: Airflow) -> None:
+def test_killed_after_the_platform_created_the_dataset_and_before_its_answer(running: Killed) -> None:
     platform = running.platforms["held"]
     wait_until(lambda: platform.platform.datasets)
     running.kill_task_of("held")
@@ -189,7 +142,7 @@ def test_killed_after_the_platform_created_the_dataset_and_before_its_answer(run
     assert (xcom["dsId"], xcom["taskId"]) == ("ds1", None)
 
 
-def test_killed_after_the_answer_and_before_the_xcom(running: Airflow) -> None:
+def test_killed_after_the_answer_and_before_the_xcom(running: Killed) -> None:
     platform = running.platforms["answered"]
     wait_until(lambda: platform.requests("list_pages"))
     running.kill_task_of("answered")
@@ -200,7 +153,7 @@ def test_killed_after_the_answer_and_before_the_xcom(running: Airflow) -> None:
     }  # fmt: skip
 
 
-def test_killed_before_anything_was_sent(running: Airflow) -> None:
+def test_killed_before_anything_was_sent(running: Killed) -> None:
     platform = running.platforms["unsent"]
     wait_until(lambda: platform.requests("list_datasets"))
     running.kill_task_of("unsent")
@@ -208,17 +161,17 @@ def test_killed_before_anything_was_sent(running: Airflow) -> None:
     assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
 
 
-def test_cleared_after_success(running: Airflow) -> None:
+def test_cleared_after_success(running: Killed) -> None:
     platform = running.platforms["cleared"]
     assert running.ends("cleared", attempt=1) == "success"
     before = running.xcom("cleared")
-    airflow_command(running, "tasks", "clear", "--yes", "killed_cleared")
+    running.airflow.command("tasks", "clear", "--yes", "killed_cleared")
     assert running.ends("cleared") == "success"
     assert running.xcom("cleared") == before
     assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
 
 
-def test_killed_amid_users_where_the_platform_can_be_asked(running: Airflow) -> None:
+def test_killed_amid_users_where_the_platform_can_be_asked(running: Killed) -> None:
     platform = running.platforms["users_held"]
     wait_until(lambda: "user2" in platform.platform.users)
     running.kill_task_of("users_held")
@@ -228,7 +181,7 @@ def test_killed_amid_users_where_the_platform_can_be_asked(running: Airflow) -> 
     assert (xcom["created"], xcom["skipped"], xcom["batches"]) == (6, 0, 3)
 
 
-def test_killed_amid_users_where_it_cannot(running: Airflow) -> None:
+def test_killed_amid_users_where_it_cannot(running: Killed) -> None:
     platform = running.platforms["users_doubt"]
     wait_until(lambda: "user2" in platform.platform.users)
     running.kill_task_of("users_doubt")
@@ -237,7 +190,7 @@ def test_killed_amid_users_where_it_cannot(running: Airflow) -> None:
     assert "2 users are in doubt: user2, user3" in running.log("users_doubt")
 
 
-def test_killed_after_the_last_user_and_before_the_xcom(running: Airflow) -> None:
+def test_killed_after_the_last_user_and_before_the_xcom(running: Killed) -> None:
     platform = running.platforms["users_answered"]
     wait_until(lambda: platform.requests("list_pages"))
     running.kill_task_of("users_answered")
@@ -246,7 +199,7 @@ def test_killed_after_the_last_user_and_before_the_xcom(running: Airflow) -> Non
     assert running.xcom("users_answered")["created"] == 6
 
 
-def test_killed_before_the_platform_carried_the_request_out(running: Airflow) -> None:
+def test_killed_before_the_platform_carried_the_request_out(running: Killed) -> None:
     platform = running.platforms["late"]
     wait_until(lambda: platform.requests("create_dataset"))
     running.kill_task_of("late")
@@ -256,16 +209,9 @@ def test_killed_before_the_platform_carried_the_request_out(running: Airflow) ->
     assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
 
 
-def test_no_secret_is_left(running: Airflow) -> None:
+def test_no_secret_is_left(running: Killed) -> None:
     files = [path for path in running.home.rglob("*") if path.is_file() and path.name != "users.csv"]
     assert any(path.name == "airflow.db" for path in files)
     assert len([path for path in files if path.suffix == ".log"]) > len(FAULTS)
     secrets = [TOKEN.encode(), PASSWORD.format("").encode()]
     assert [path for path in files for secret in secrets if secret in path.read_bytes()] == []
-
-
-def airflow_command(running: Airflow, *arguments: str) -> None:
-    subprocess.run(
-        [Path(sys.executable).with_name("airflow"), *arguments],
-        env=environment(running.home, running.platforms), check=True, capture_output=True,
-    )  # fmt: skip

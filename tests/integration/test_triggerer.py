@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,61 +13,28 @@ from typing import Any
 import pytest
 from airflow import __version__ as airflow_version
 from conftest import TEXTS
+from running import RunningAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
 
 AIRFLOW_2 = airflow_version.startswith("2.")
-AIRFLOW = Path(sys.executable).with_name("airflow")
 DAG_FILE = Path(__file__).parent / "dags" / "anaplat_triggerer.py"
 COMPONENTS = ("scheduler", "triggerer") if AIRFLOW_2 else ("api-server", "dag-processor", "scheduler", "triggerer")
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-class Airflow:
+class Airflow(RunningAirflow):
     """The components of an Airflow of its own."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home
-        port = free_port()
-        self.environment = {
-            **os.environ,
-            "AIRFLOW_HOME": str(home),
-            "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
-            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
-            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        settings = {
             "AIRFLOW__CORE__EXECUTOR": "SequentialExecutor" if AIRFLOW_2 else "LocalExecutor",
-            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-            "AIRFLOW__CORE__INTERNAL_API_SECRET_KEY": "a-secret-of-this-test",
-            "AIRFLOW__API__PORT": str(port),
-            "AIRFLOW__API__WORKERS": "1",
-            "AIRFLOW__API_AUTH__JWT_SECRET": "a-secret-of-this-test-that-is-long-enough-for-sha512-and-more",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         }
+        super().__init__(home, settings)
         self.environment.pop("AIRFLOW_CONN_ANAPLAT_DEFAULT", None)
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def command(self, *arguments: str) -> None:
-        subprocess.run([AIRFLOW, *arguments], env=self.environment, check=True, capture_output=True)
-
-    def start(self, component: str) -> None:
-        with (self.home / f"{component}.log").open("ab") as log:
-            self.processes[component] = subprocess.Popen(
-                [AIRFLOW, component], env=self.environment, stdout=log, stderr=log, start_new_session=True
-            )
-
-    def kill(self, component: str, how: int = 9) -> None:
-        process = self.processes.pop(component)
-        os.killpg(process.pid, how)
-        process.wait()
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
@@ -85,22 +48,18 @@ class Airflow:
         return len(self.query("select 1 from dag_run where dag_id = 'triggerer_updated'"))
 
 
-def until(condition: Callable[[], bool], airflow: Airflow, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            logs = {name: (airflow.home / f"{name}.log").read_text()[-3000:] for name in COMPONENTS}
-            raise AssertionError(
-                f"{airflow.states()}\n" + "\n".join(f"{name}: {log}" for name, log in logs.items())
-            )
-        time.sleep(0.2)
+def until(condition: Callable[[], bool], airflow: Airflow) -> None:
+    def explain() -> str:
+        logs = {name: airflow.component_log(name)[-3000:] for name in COMPONENTS}
+        return f"{airflow.states()}\n" + "\n".join(f"{name}: {log}" for name, log in logs.items())
+
+    wait_until(condition, explain)
 
 
 @pytest.fixture
 def airflow(tmp_path: Path, platform: Simulator) -> Iterator[Airflow]:
-    (tmp_path / "dags").mkdir()
-    shutil.copy(DAG_FILE, tmp_path / "dags")
     airflow = Airflow(tmp_path)
+    shutil.copy(DAG_FILE, tmp_path / "dags")
     airflow.command("db", "migrate")
     airflow.command(
         "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
@@ -111,8 +70,7 @@ def airflow(tmp_path: Path, platform: Simulator) -> Iterator[Airflow]:
             airflow.start(component)
         yield airflow
     finally:
-        for component in list(airflow.processes):
-            airflow.kill(component)
+        airflow.stop()
 
 
 def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, platform: Simulator) -> None:

@@ -9,6 +9,7 @@ import pendulum
 from airflow.providers.common.compat.sdk import DAG, task
 
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
+from airflow_provider_anaplat.operators.partitioned import partitioned_export
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
@@ -71,3 +72,13 @@ with DAG(dag_id="mapped", **COMMON):
         users=[[{"loginId": "a", "password": "s3cret-a"}], [{"loginId": "b", "password": "s3cret-b"}]]
     )
     waits >> exports >> users
+
+with DAG(dag_id="partitioned", **COMMON):
+    partitioned_export(
+        "export",
+        ds_id="{{ 'ds1' }}",
+        output_path=f"{OUTPUT}/{{{{ dag.dag_id }}}}",
+        partitions=3,
+        page_size=10,
+        file_format="csv.gz",
+    ) >> AnaplatCreateUsersOperator(task_id="users", users=[{"loginId": "a", "password": "s3cret-a"}])

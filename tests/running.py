@@ -1,0 +1,104 @@
+"""The processes of an Airflow of its own, for tests that need more than ``dag.test()``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import psutil
+import requests
+
+AIRFLOW = Path(sys.executable).with_name("airflow")
+LONG = 180.0  # seconds; far more than anything that is waited for takes
+
+
+class RunningAirflow:
+    """Components of an Airflow, each a process with a log file of its own, on ports that were free.
+
+    :param home: its AIRFLOW_HOME
+    :param settings: further environment variables of all components
+    """
+
+    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
+        self.home = home
+        (home / "dags").mkdir(exist_ok=True)
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.environment = {
+            **os.environ,
+            "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ['PATH']}",
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            "AIRFLOW__CORE__INTERNAL_API_SECRET_KEY": secrets.token_hex(),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(64),
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
+            **settings,
+        }
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def command(self, *arguments: str) -> None:
+        """Run a command of Airflow to its end."""
+        subprocess.run([AIRFLOW, *arguments], env=self.environment, check=True, capture_output=True)
+
+    def start(self, name: str, *arguments: str) -> None:
+        """Start a component; without arguments, the one of this name."""
+        with (self.home / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [AIRFLOW, *(arguments or (name,))], env=self.environment, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def kill(self, name: str) -> None:
+        """Kill a component and all that it started, as a machine that loses power would."""
+        process = self._processes.pop(name)
+        leader = psutil.Process(process.pid)
+        family = [leader, *leader.children(recursive=True)]
+        for member in family:
+            try:
+                member.kill()
+            except psutil.NoSuchProcess:
+                continue
+        process.wait()
+        psutil.wait_procs(family[1:], timeout=LONG)
+
+    def stop(self) -> None:
+        for name in list(self._processes):
+            self.kill(name)
+
+    def dead(self) -> list[str]:
+        """Return the components that ended by themselves."""
+        return [name for name, process in self._processes.items() if process.poll() is not None]
+
+    def component_log(self, name: str) -> str:
+        return (self.home / f"{name}.log").read_text(errors="replace")
+
+    def answers(self) -> bool:
+        """Tell whether the API server does."""
+        try:
+            return requests.get(f"{self.url}/api/v2/version", timeout=5).ok
+        except requests.RequestException:
+            return False
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def wait_until(true: Callable[[], object], explain: Callable[[], object] = lambda: "waited in vain") -> None:
+    end = time.monotonic() + LONG
+    while not true():
+        assert time.monotonic() < end, explain()
+        time.sleep(0.1)
