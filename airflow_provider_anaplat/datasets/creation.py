@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -81,14 +81,16 @@ class Creation:
         if noted and "created" in noted:
             log.info("An earlier attempt of this DAG run has created dataset %s", noted["created"]["dsId"])
             return CreationTask.model_validate(noted["created"])
-        if noted:
-            own = self._look(noted["known"])
-            if own is not None:
-                return self._adopt(own, "an earlier attempt of this DAG run has created")
-        namesakes = self._namesakes()
-        own = self._own_by_time(namesakes) if self._store is None else None
+        own = self._look(noted["known"]) if noted else None
         if own is not None:
-            return self._adopt(own, "this DAG run has created, by its time of creation,")
+            return self._adopt(own, "an earlier attempt of this DAG run has created")
+        namesakes = self._namesakes()
+        if noted:  # what appeared since the last look is not yet known
+            own = self._new(namesakes, noted["known"])
+        elif self._store is None:
+            own = self._own_by_time(namesakes)
+        if own is not None:
+            return self._adopt(own, "an earlier attempt has created, as far as can be known,")
         return self._reuse(namesakes) or self._create([dataset.ds_id for dataset in namesakes])
 
     def _namesakes(self) -> list[Dataset]:
@@ -99,6 +101,10 @@ class Creation:
             for dataset in self._client.list_datasets()
             if dataset.name == name and (not directory or dataset.parent_dir_id == directory)
         ]
+
+    def _new(self, namesakes: Iterable[Dataset], known: Collection[str]) -> Dataset | None:
+        """Find the dataset that was not there before."""
+        return self._only([dataset for dataset in namesakes if dataset.ds_id not in known])
 
     def _own_by_time(self, namesakes: Sequence[Dataset]) -> Dataset | None:
         """Find the dataset that this DAG run has created, by the platform's clock."""
@@ -141,7 +147,9 @@ class Creation:
         """Return the creation whose answer was lost; where it does not show, a person must look."""
         try:
             own = self._look(known)
-        except PASSING_ERRORS as unanswered:
+        except DatasetExistsError:
+            raise
+        except AnaplatError as unanswered:  # whatever it is, a retry must not send the request again
             log.warning("%s", unanswered)
             own = None
         if own is None:
@@ -157,7 +165,7 @@ class Creation:
         end = time.monotonic() + self._wish.settling_time
 
         def look() -> Dataset | None:
-            return self._only([dataset for dataset in self._namesakes() if dataset.ds_id not in known])
+            return self._new(self._namesakes(), known)
 
         looking = tenacity.Retrying(
             retry=tenacity.retry_if_result(lambda found: found is None)

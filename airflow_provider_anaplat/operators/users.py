@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
@@ -21,6 +21,32 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.state import StateStore
     from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules
     from airflow_provider_anaplat.users.sources import UserSource
+
+
+class UnshownUsers(Sequence[Any]):
+    """Users whose fields Airflow cannot show: before 3.3, it does so with the passwords where the list is long.
+
+    :param users: the users, as the templates gave them
+    """
+
+    def __init__(self, users: Sequence[Any]) -> None:
+        self._users = users
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._users[index]
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._users)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} users"
+
+    def serialize(self) -> str:
+        """Return what Airflow shows of them."""
+        return repr(self)
 
 
 class AnaplatCreateUsersOperator(AnaplatOperator):
@@ -118,6 +144,12 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         self.in_doubt = in_doubt
         self.progress_path = progress_path
         self.password_encoding = password_encoding
+
+    def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
+        """Render, then keep the users from being shown; a mapped operator comes by here alone."""
+        super()._do_render_template_fields(parent, *args, **kwargs)
+        if parent is self and isinstance(self.users, Sequence) and not isinstance(self.users, str):
+            self.users = UnshownUsers(self.users)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check all users, then create those that are not created yet."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import polars as pl
@@ -10,8 +12,13 @@ import polars as pl
 from airflow_provider_anaplat.rows.errors import LoadError
 from airflow_provider_anaplat.sql.session import PARAMETER, Session, said
 
+log = logging.getLogger(__name__)
+
+_LOCK_WAIT = 60  # seconds for another load that creates the same table
+
 Find = Callable[[Session, str | None, str], bool]
 CheckKeys = Callable[[Session, "Names"], None]
+Alone = Callable[[Session, str | None, str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,9 @@ class Dialect:
     :param lock: keeps other writers from a table until the transaction ends, and lets readers in
     :param table_options: what follows the columns of a new table
     :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
+    :param alone: keeps other loads from creating the same table meanwhile, where transactions do not
     :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
+    :param staged: what tells the temporary table's rows apart as the table's keys do
     :param create_stage: statements that create it, with the types of the table's columns
     :param check_keys: raises where the keys cannot tell the table's rows apart; None where there is no upsert
     :param merge: the statements that bring the rows of the temporary table into the table
@@ -71,7 +80,9 @@ class Dialect:
     lock: str | None = None
     table_options: str = ""
     transactional_ddl: bool = True
+    alone: Alone = lambda *_: nullcontext()
     stage: str = ""
+    staged: str = "{stage}"
     create_stage: Sequence[str] = ()
     check_keys: CheckKeys | None = None
     merge: Callable[[Names], list[str]] = lambda _: []
@@ -161,6 +172,25 @@ def _find_in_mysql(session: Session, schema: str | None, table: str) -> bool:
     return bool(found)
 
 
+@contextmanager
+def _alone_in_mysql(session: Session, schema: str | None, table: str) -> Iterator[None]:
+    """Hold a lock that ends with the connection at the latest; one of a worker that is dead holds up nobody."""
+    lock = f"SHA2(CONCAT('anaplat ', COALESCE({PARAMETER}, DATABASE()), '.', {PARAMETER}), 256)"
+    [(got,)] = session.rows(f"SELECT GET_LOCK({lock}, {_LOCK_WAIT})", [schema, table])
+    if got != 1:
+        raise LoadError(
+            f"Another load has been creating table {table} for more than {_LOCK_WAIT} s. Nothing was loaded; run "
+            "the task again when the other one is done."
+        )
+    try:
+        yield
+    finally:
+        try:
+            session.rows(f"SELECT RELEASE_LOCK({lock})", [schema, table])
+        except session.driver.error as error:  # the connection is gone, and the lock with it
+            log.warning("The lock on the name of table %s was not given back: %s", table, said(error))
+
+
 def _find_by_reading(session: Session, schema: str | None, table: str) -> bool:
     """Read the table, of a database that is not known here; it has to be there."""
     session.rows(f"SELECT * FROM {session.driver.dialect.qualified(schema, table)} WHERE 1 = 0")
@@ -186,7 +216,9 @@ def _update_then_insert(names: Names) -> list[str]:
         f"INSERT INTO {names.table} ({', '.join(names.columns)}) SELECT {selected} FROM {names.stage} AS s "
         f"LEFT JOIN {names.table} AS t ON {same} WHERE t.{names.keys[0]} IS NULL"
     )
-    update = f"UPDATE {names.table} AS t JOIN {names.stage} AS s ON {same} SET {updates}"
+    # In this order: the server may take a table that has just been filled for an empty one, and read all of the
+    # stage, which has no index, for each of its rows.
+    update = f"UPDATE {names.stage} AS s STRAIGHT_JOIN {names.table} AS t ON {same} SET {updates}"
     return [update, insert] if updates else [insert]
 
 
@@ -221,6 +253,7 @@ MYSQL = Dialect(
     find=_find_in_mysql,
     table_options=" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
     transactional_ddl=False,
+    alone=_alone_in_mysql,
     stage="{schema}`anaplat_stage`",
     create_stage=(
         "DROP TEMPORARY TABLE IF EXISTS {stage}",
@@ -242,6 +275,8 @@ SQLITE = Dialect(
     find=_find_in_sqlite,
     begin=("BEGIN IMMEDIATE",),
     stage="temp.anaplat_stage",
+    # A table AS SELECT has lost the collations of its columns; a UNION takes those of its first SELECT.
+    staged="(SELECT {keys} FROM {table} WHERE 1 = 0 UNION ALL SELECT {keys} FROM {stage})",
     create_stage=("CREATE TEMPORARY TABLE anaplat_stage AS SELECT {columns} FROM {table} WHERE 1 = 0",),
     check_keys=_explain_merge,
     merge=_insert_on_conflict,

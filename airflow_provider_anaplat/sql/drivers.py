@@ -126,7 +126,8 @@ def _check_copied(table: str, copied: int, expected: int) -> None:
     if copied != expected:
         raise LoadError(
             f"Table {table} took {copied:,} of {expected:,} rows, so the load was rolled back. "
-            "A trigger of the table may keep rows away; load another table, and fill this one from it."
+            "A trigger or an ON CONFLICT clause of the table may keep rows away; load another table, and fill "
+            "this one from it."
         )
 
 
@@ -163,7 +164,15 @@ def _insert_into_sqlite(
 ) -> int:
     """Insert dates as texts that SQLite's functions understand; it has no dates."""
     as_text = (frame.with_columns(pl.col(pl.Date).cast(pl.String)) for frame in frames)
-    return _insert_each(session, table, columns, as_text)
+    before = _count(session, table)
+    rows = _insert_each(session, table, columns, as_text)
+    _check_copied(table, _count(session, table) - before, rows)
+    return rows
+
+
+def _count(session: Session, table: str) -> int:
+    [(count,)] = session.rows(f"SELECT COUNT(*) FROM {table}")
+    return int(count)
 
 
 def _rows_per_statement(frame: pl.DataFrame) -> int:

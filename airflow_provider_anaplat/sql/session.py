@@ -29,10 +29,11 @@ class Session:
         self.connection = connection
         self.driver = driver
 
-    def run(self, statement: str, parameters: Sequence[Any] = ()) -> None:
-        """Run a statement; ``PARAMETER`` stands in it for each parameter."""
+    def run(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Run a statement and return how many rows it changed; ``PARAMETER`` stands in it for each parameter."""
         with closing(self.connection.cursor()) as cursor:
             self._execute(cursor, statement, parameters)
+            return int(cursor.rowcount)
 
     def run_many(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
         """Run a statement for each of the rows."""

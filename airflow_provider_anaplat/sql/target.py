@@ -76,8 +76,7 @@ class SqlTarget:
         if self._ledger is None:
             return None
         with self.session.refusals(f"Cannot look for earlier loads of {self}"):
-            exists = self._dialect.find(self.session, self.schema, self.table)
-            return self._ledger.find() if exists else None
+            return self._ledger.find() if self._exists() else None
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> None:
         """Load all frames, or none."""
@@ -86,11 +85,14 @@ class SqlTarget:
         with self.session.refusals(f"Cannot load dataset {reader.ds_id} into {self}"):
             if self._ledger is not None:
                 self._ledger.create()
-            if self._dialect.find(self.session, self.schema, self.table):
-                spelled = self._spelled(list(columns), reader.ds_id)
-                self._load(frames, reader, self._names(self._name, list(columns), spelled), new=False)
+            if self._exists():
+                self._load_existing(frames, reader, list(columns))
             else:
                 self._load_new(frames, reader, columns)
+
+    def _load_existing(self, frames: Iterator[pl.DataFrame], reader: PageReader, columns: list[str]) -> None:
+        names = self._names(self._name, columns, self._spelled(columns, reader.ds_id))
+        self._load(frames, reader, names, new=False)
 
     def _load_new(
         self, frames: Iterator[pl.DataFrame], reader: PageReader, columns: dict[str, type[pl.DataType]]
@@ -104,7 +106,11 @@ class SqlTarget:
             self.session.run(self._dialect.create_table(self._name, columns, ()))
             self._load(frames, reader, names, new=True)
         else:
-            self._load_and_rename(frames, reader, columns)
+            with self._dialect.alone(self.session, self.schema, self.table):
+                if self._exists():  # since another load has just created it
+                    self._load_existing(frames, reader, list(columns))
+                else:
+                    self._load_and_rename(frames, reader, columns)
 
     def _load_and_rename(
         self, frames: Iterator[pl.DataFrame], reader: PageReader, columns: dict[str, type[pl.DataType]]
@@ -137,6 +143,9 @@ class SqlTarget:
             if self._ledger is not None:
                 self._ledger.set_rows(rows)
 
+    def _exists(self) -> bool:
+        return self._dialect.find(self.session, self.schema, self.table)
+
     def _empty(self) -> None:
         """Delete all rows; TRUNCATE would show an empty table to transactions that began before."""
         if self._dialect.lock:
@@ -154,8 +163,9 @@ class SqlTarget:
             self._dialect.check_keys(self.session, names)
         rows = self._insert(frames, names, names.stage)
         self._refuse_duplicates(names)
-        for statement in self._dialect.merge(names):
-            self.session.run(statement)
+        changed = sum([self.session.run(statement) for statement in self._dialect.merge(names)])
+        if changed < rows:  # rows were kept away, or were the same already
+            self._refuse_missing(names)
         return rows
 
     def _with_keys(self, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -175,11 +185,24 @@ class SqlTarget:
 
     def _refuse_duplicates(self, names: Names) -> None:
         keys = ", ".join(names.keys)
-        query = f"SELECT {keys} FROM {names.stage} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+        staged = self._dialect.staged.format(keys=keys, stage=names.stage, table=names.table)
+        query = f"SELECT {keys} FROM {staged} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
         for values in self.session.rows(query):
             raise LoadError(
                 f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "
                 f"clear which one {self} should hold. Change key_columns or the dataset. Nothing was loaded."
+            )
+
+    def _refuse_missing(self, names: Names) -> None:
+        same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
+        [(missing,)] = self.session.rows(
+            f"SELECT COUNT(*) FROM {names.stage} AS s "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {names.table} AS t WHERE {same})"
+        )
+        if missing:
+            raise LoadError(
+                f"{missing:,} rows of the dataset did not arrive in {self}, so the load was rolled back. A "
+                "trigger of the table may keep them away; load another table, and fill this one from it."
             )
 
     def _check_columns(self, names: list[str], ds_id: str) -> None:

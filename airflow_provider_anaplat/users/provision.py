@@ -99,7 +99,7 @@ class Provisioning:
         try:
             for batch in _batches(self._missing(self._counted(users)), self._rules.batch_size):
                 self._create(batch)
-        except AnaplatError as error:
+        except Exception as error:  # of a database's driver, too
             log.error("Stopped; %s users are created so far", f"{self.created.count:,}")
             self._fail_if_unrepeatable(error)
             raise
@@ -243,7 +243,7 @@ class Provisioning:
             f"them exist. {advice}"
         )
 
-    def _fail_if_unrepeatable(self, error: AnaplatError) -> None:
+    def _fail_if_unrepeatable(self, error: Exception) -> None:
         """Keep a retry from sending users again that nothing remembers."""
         repeats_nobody = self._ledger.lasting or self._rules.existing_users == "skip" or not self.created.count
         if repeats_nobody or isinstance(error, UsersInDoubtError | UsersRejectedError):

@@ -41,6 +41,11 @@ def mysql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]
 
 
 @pytest.fixture
+def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    yield from _opened("sqlite", tmp_path, monkeypatch)
+
+
+@pytest.fixture
 def load(connect: Callable[..., None], platform: Simulator) -> Load:
     """Run the operator; ``run`` is the DAG run that it belongs to, None for none."""
     connect(platform)

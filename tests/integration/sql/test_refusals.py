@@ -202,3 +202,34 @@ def test_a_server_that_is_not_there(db: Database, load: Any, monkeypatch: pytest
     with pytest.raises(Exception, match=r"(?i)connect|open") as caught:
         load()
     assert "s3cret-pass" not in repr(caught.value)
+
+
+def test_rows_that_a_table_keeps_away_at_an_upsert(postgres: Database, load: Any) -> None:
+    postgres.run(
+        "CREATE TABLE sales (n BIGINT PRIMARY KEY, half DOUBLE PRECISION)",
+        "CREATE FUNCTION keep_away() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN IF new.n = 1 THEN RETURN NULL; END IF; RETURN new; END'",
+        "CREATE TRIGGER one BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION keep_away()",
+    )
+    with pytest.raises(LoadError, match="1 rows of the dataset did not arrive"):
+        load(**UPSERT)
+    assert postgres.rows("SELECT * FROM sales") == []
+
+
+@pytest.mark.parametrize("clause", ["IGNORE", "REPLACE"])
+@pytest.mark.parametrize("mode", ["replace", "append"])
+def test_a_table_that_settles_conflicts_itself(
+    sqlite: Database, load: Any, dataset: Any, clause: str, mode: str
+) -> None:
+    sqlite.run(f"CREATE TABLE sales (n INT UNIQUE ON CONFLICT {clause})", "INSERT INTO sales VALUES (9)")
+    dataset.table = Table.of_rows([("n", "INT")], [["1"], ["1"], ["2"]])
+    with pytest.raises(LoadError, match="took 2 of 3 rows"):
+        load(mode=mode)
+    assert sqlite.rows("SELECT n FROM sales") == [(9,)]
+
+
+def test_keys_that_are_one_by_the_collation_of_the_table(sqlite: Database, load: Any, dataset: Any) -> None:
+    sqlite.run("CREATE TABLE sales (k TEXT COLLATE NOCASE PRIMARY KEY, v INT)")
+    dataset.table = Table.of_rows([("k", "STRING"), ("v", "INT")], [["Ada", "1"], ["ada", "2"]])
+    with pytest.raises(LoadError, match="several rows with the key"):
+        load(mode="upsert", key_columns=["k"])

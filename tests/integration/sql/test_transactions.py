@@ -216,6 +216,24 @@ def test_two_attempts_at_once_append_once(each: Database, load: Any, platform: S
     assert load("run", mode="append")["alreadyLoaded"] is True
 
 
+@pytest.mark.parametrize("mode", [{"mode": "replace"}, {"mode": "upsert", "key_columns": ["n"]}])
+def test_two_loads_at_once_of_a_table_that_is_missing(
+    mysql: Database, load: Any, platform: Simulator, mode: dict[str, Any]
+) -> None:
+    with held_in_the_middle(platform, load, **mode) as (first, (go_on, pool)):
+        second = pool.submit(load, **mode)
+        wait_until(
+            lambda: (
+                "GET_LOCK"
+                in str(mysql.rows("SELECT info FROM information_schema.processlist WHERE state = 'User lock'"))
+            )
+        )
+        go_on.set()
+        assert (first.result(30)["rows"], second.result(30)["rows"]) == (30, 30)
+    assert mysql.rows("SELECT n FROM sales ORDER BY n") == LOADED
+    assert mysql.tables() == ["sales"]
+
+
 def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: Any, platform: Simulator) -> None:
     each.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)", "INSERT INTO sales (n) VALUES (100)")
     with held_in_the_middle(platform, load) as (loading, (go_on, pool)):

@@ -134,6 +134,33 @@ def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) 
     assert remembering.sent == 1
 
 
+UNREADABLE = [replies.content(b"<html>", "text/html"), replies.refusal("expired", code=1018, status=401)]
+
+
+@pytest.mark.parametrize("answer", UNREADABLE)
+def test_a_list_that_cannot_be_read_leaves_the_outcome_unknown(run: Run, answer: Fault) -> None:
+    run.platform.inject("create_dataset", replies.reset())
+    run.platform.inject("list_datasets", answer, times=None, when=lambda _: run.sent > 0)
+    with pytest.raises(errors.AnaplatOutcomeUnknownError, match="was not sent again"):
+        run.attempt()
+
+
+def test_what_appears_after_the_last_look_is_adopted(remembering: Run) -> None:
+    remembering.platform.inject("create_dataset", replies.reset())
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        remembering.attempt(if_exists="create")
+    looks = len(remembering.platform.requests("list_datasets"))
+
+    def appears(_: Any) -> bool:
+        if len(remembering.platform.requests("list_datasets")) == looks + 2:
+            remembering.add(age=0)
+        return False
+
+    remembering.platform.inject("list_datasets", replies.reset(), times=None, when=appears)
+    assert remembering.attempt(if_exists="create", settling_time=0).ds_id == "ds1"
+    assert (remembering.sent, remembering.created) == (1, 1)
+
+
 def test_what_is_carried_out_late_is_adopted_by_the_next_attempt(run: Run) -> None:
     act = threading.Event()
     run.platform.inject("create_dataset", replies.act_later(act))

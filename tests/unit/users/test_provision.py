@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,24 @@ def test_without_memory_what_is_created_is_not_sent_again(forgetful: Attempts) -
     forgetful.platform.inject("create_users", replies.http_status(429), when=of_batch(3))
     with pytest.raises(UnrepeatableError, match=r"4 users are created.*Created: user0, user1, user2, user3"):
         forgetful()
+
+
+class BrokenSource(ListSource):
+    """Users of a database that ends the connection at the second reading."""
+
+    readings = 0
+
+    def rows(self) -> Iterator[Row]:
+        self.readings += 1
+        for number, fields in super().rows():
+            if self.readings == 2 and number == 4:
+                raise ConnectionAbortedError("the server closed the connection")
+            yield number, fields
+
+
+def test_without_memory_a_source_that_breaks_sends_nobody_again(forgetful: Attempts) -> None:
+    with pytest.raises(UnrepeatableError, match=r"closed the connection.* 4 users are created"):
+        forgetful(BrokenSource(people(6)))
 
 
 def test_without_memory_a_first_batch_may_be_repeated(forgetful: Attempts) -> None:
