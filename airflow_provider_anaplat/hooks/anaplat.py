@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import BaseHook
 
+from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.hooks.settings import client_arguments
+from airflow_provider_anaplat.hooks.settings import client_arguments, url_template
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
@@ -29,7 +31,9 @@ class AnaplatHook(BaseHook):
     Host: the platform's address, with or without scheme (https by default), port and path prefix.
     Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
     ``max_retries``, ``verify``, ``cert`` and ``proxies``, as at
-    :class:`~airflow_provider_anaplat.client.client.AnaplatClient`.
+    :class:`~airflow_provider_anaplat.client.client.AnaplatClient`; ``dataset_url`` and ``page_url``, for links;
+    ``refresh_path``, ``refresh_method`` and ``refresh_token_in``, for refreshes. Each has its field in
+    :mod:`~airflow_provider_anaplat.connection_form`.
 
     :param anaplat_conn_id: id of the Airflow connection
     """
@@ -38,6 +42,16 @@ class AnaplatHook(BaseHook):
     default_conn_name = "anaplat_default"
     conn_type = "anaplat"
     hook_name = "Anaplat"
+
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """Return the connection form's fields, for Airflow before 3.2; newer ones read the provider's metadata."""
+        return connection_form.widgets()
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Return what the connection form makes of Airflow's own fields, for Airflow before 3.2."""
+        return connection_form.field_behaviour()
 
     def __init__(self, anaplat_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -61,6 +75,17 @@ class AnaplatHook(BaseHook):
         """
         value = self.get_connection(self.anaplat_conn_id).extra_dejson.get(name)
         return str(value) if value else None
+
+    def web_address(self, key: str, **ids: str) -> str:
+        """Return the address of a dataset or a page in the platform's web interface (an extension).
+
+        :param key: the extra that holds its template, ``dataset_url`` or ``page_url``
+        :param ids: what stands for the names in braces: ``dirId`` and ``dsId``, or ``pgId``
+        :raises AnaplatSettingsError: the connection has no usable address or template
+        """
+        template = url_template(key, self.get_connection(self.anaplat_conn_id).extra_dejson)
+        quoted = {name: quote(value, safe="") for name, value in ids.items()}
+        return template.format(base_url=self.get_conn().base_url, **quoted)
 
     @classmethod
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
