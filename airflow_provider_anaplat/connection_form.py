@@ -45,7 +45,9 @@ FIELDS: dict[str, dict[str, Any]] = {
         _TEXT,
     ),
     "proxies": _field(
-        "Proxies", 'Proxy address by scheme: {"https": "http://proxy:3128"}; by default the environment\'s.', _OBJECT
+        "Proxies",
+        'Proxy address by scheme: {"https": "http://proxy:3128"}; by default those of the environment.',
+        _OBJECT,
     ),
     "dataset_url": _field(
         "Dataset page",

@@ -83,9 +83,10 @@ class AnaplatHook(BaseHook):
         :param ids: what stands for the names in braces: ``dirId`` and ``dsId``, or ``pgId``
         :raises AnaplatSettingsError: the connection has no usable address or template
         """
-        template = url_template(key, self.get_connection(self.anaplat_conn_id).extra_dejson)
+        connection = self.get_connection(self.anaplat_conn_id)
+        base_url = _arguments(connection, connection.extra_dejson)["base_url"]
         quoted = {name: quote(value, safe="") for name, value in ids.items()}
-        return template.format(base_url=self.get_conn().base_url, **quoted)
+        return url_template(key, connection.extra_dejson).format(base_url=base_url, **quoted)
 
     @classmethod
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
@@ -115,12 +116,14 @@ class AnaplatHook(BaseHook):
 def _client(connection: Any, extra: dict[str, Any]) -> AnaplatClient:
     from airflow_provider_anaplat.client import AnaplatClient
 
-    return AnaplatClient(
-        **client_arguments(
-            host=connection.host,
-            schema=connection.schema,
-            port=connection.port,
-            password=connection.password,
-            extra=extra,
-        )
+    return AnaplatClient(**_arguments(connection, extra))
+
+
+def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:
+    return client_arguments(
+        host=connection.host,
+        schema=connection.schema,
+        port=connection.port,
+        password=connection.password,
+        extra=extra,
     )

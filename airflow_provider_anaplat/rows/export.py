@@ -55,6 +55,7 @@ class ExportSummary:
 
     :param columns: number of columns
     :param bytes: size of the file, or of all parts; None where the target knows no size
+    :param parent_dir_id: id of the directory that the dataset is in, where it is in one
     """
 
     rows: int
@@ -62,6 +63,7 @@ class ExportSummary:
     version: int | None
     utime: str | None
     bytes: int | None
+    parent_dir_id: str | None = None
 
 
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
@@ -106,7 +108,9 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     progress.finish(target, size)
-    return ExportSummary(progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size)
+    return ExportSummary(
+        progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size, reader.parent_dir_id
+    )
 
 
 def _log_restart(state: tenacity.RetryCallState) -> None:
