@@ -18,6 +18,7 @@ from airflow_provider_anaplat.client.errors import (
     AnaplatSettingsError,
 )
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
+from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
     Column,
@@ -53,6 +54,7 @@ class AnaplatClient:
     :param verify: whether to check the platform's certificate, or the path of a CA bundle
     :param cert: path of a client certificate with its key, or the paths of both
     :param proxies: proxy address by scheme; by default those of the environment
+    :param observer: is told what :data:`~airflow_provider_anaplat.client.metrics.METRICS` names, in any thread
     :raises AnaplatRequestError: an address or a token that cannot be used
 
     Every method raises :class:`AnaplatError`, of the type that fits, where the platform does not answer
@@ -71,6 +73,7 @@ class AnaplatClient:
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.base_url = _checked_base_url(base_url)
         _check_files(verify, cert)
@@ -87,6 +90,7 @@ class AnaplatClient:
             verify=verify,
             cert=cert,
             proxies=proxies,
+            observer=observer,
         )
         self._transport = Transport(self._settings)
 
@@ -107,6 +111,10 @@ class AnaplatClient:
         :param moment: with its time zone
         """
         return moment + self._transport.least_clock_difference
+
+    def observe(self, metric: Metric, value: float, **tags: str) -> None:
+        """Tell the observer what those measure who use this client."""
+        observe(self._settings.observer, metric, value, **tags)
 
     def close(self) -> None:
         """Close all connections to the platform."""

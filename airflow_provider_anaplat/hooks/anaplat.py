@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.hooks.metrics import AirflowMetrics
 from airflow_provider_anaplat.hooks.settings import client_arguments, url_template
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class AnaplatHook(BaseHook):
         """
         if self._client is None:
             connection = self.get_connection(self.anaplat_conn_id)
-            self._client = _client(connection, connection.extra_dejson)
+            self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson)
         return self._client
 
     def get_extension(self, name: str) -> str | None:
@@ -97,7 +98,7 @@ class AnaplatHook(BaseHook):
         from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
 
         connection = await get_async_connection(anaplat_conn_id, hook=cls)
-        return _client(connection, await get_async_extra_dejson(connection))
+        return _client(anaplat_conn_id, connection, await get_async_extra_dejson(connection))
 
     def test_connection(self) -> tuple[bool, str]:
         """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""
@@ -113,10 +114,10 @@ class AnaplatHook(BaseHook):
         return True, f"The platform answers, and the token is good for {len(datasets)} datasets."
 
 
-def _client(connection: Any, extra: dict[str, Any]) -> AnaplatClient:
+def _client(conn_id: str, connection: Any, extra: dict[str, Any]) -> AnaplatClient:
     from airflow_provider_anaplat.client import AnaplatClient
 
-    return AnaplatClient(**_arguments(connection, extra))
+    return AnaplatClient(**_arguments(connection, extra), observer=AirflowMetrics(conn_id))
 
 
 def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:

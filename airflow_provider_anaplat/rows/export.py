@@ -13,6 +13,7 @@ import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTED
 from airflow_provider_anaplat.rows.decode import Page, Snapshot
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
@@ -84,6 +85,9 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
         reraise=True,
     )
     summary: ExportSummary = retrying(_export_once, client, plan)
+    client.observe(ROWS_EXPORTED, summary.rows)
+    if summary.bytes is not None:
+        client.observe(BYTES_EXPORTED, summary.bytes)
     return summary
 
 

@@ -20,7 +20,6 @@ from airflow_provider_anaplat.connection_form import FIELDS
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.hooks.settings import KNOWN_EXTRAS, client_arguments
 
-
 # What a person could put into each field.
 FILLED: dict[str, Any] = {
     "user_token": "u",
