@@ -44,18 +44,16 @@ class AnaplatLink(BaseOperatorLink):
         :param context: the task's context
         :param ids: what stands for the names in braces
         """
-        from airflow_provider_anaplat.client.errors import AnaplatError
         from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
         known = {name: value for name, value in ids.items() if value}
         try:
             url = AnaplatHook(operator.anaplat_conn_id).web_address(self.template, **known)
-        except AnaplatError as error:
+            operator.anaplat_links = {**getattr(operator, "anaplat_links", {}), self.xcom_key: url}
+            if (ti := context.get("ti")) is not None:
+                ti.xcom_push(key=self.xcom_key, value=url)
+        except Exception as error:  # noqa: BLE001 - of Airflow's database too: the dataset may just be created
             operator.log.warning("The task has no link %r: %s", self.name, error)
-            return
-        operator.anaplat_links = {**getattr(operator, "anaplat_links", {}), self.xcom_key: url}
-        if (ti := context.get("ti")) is not None:
-            ti.xcom_push(key=self.xcom_key, value=url)
 
 
 class AnaplatDatasetLink(AnaplatLink):

@@ -135,3 +135,13 @@ def test_an_instance_that_knows_nothing_reads_the_xcom(monkeypatch: pytest.Monke
     operator = AnaplatDatasetTaskSensor(task_id="wait", ds_id="ds1")
     assert AnaplatDatasetLink().get_link(operator, ti_key=key) == "https://noted"  # type: ignore[arg-type]  # any key
     assert asked == [{"key": "anaplat_dataset_url", "ti_key": key}]
+
+
+def test_a_link_that_cannot_be_kept_fails_no_task(dataset: str, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Task):
+        def xcom_push(self, key: str, value: Any) -> None:
+            raise OSError("the API server is gone")
+
+    operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
+    AnaplatDatasetLink().note(operator, {"ti": Broken()}, {"dsId": dataset, "dirId": "root"})  # type: ignore[typeddict-item]  # a bare context
+    assert "has no link 'Dataset': the API server is gone" in caplog.text
