@@ -18,6 +18,7 @@ from airflow_provider_anaplat.client.errors import (
     AnaplatSettingsError,
 )
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
+from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
     Column,
@@ -57,6 +58,7 @@ class AnaplatClient:
     :param proxies: proxy address by scheme; by default those of the environment
     :param task_status: how :meth:`find_task` asks: what differs from the defaults of
         :class:`~airflow_provider_anaplat.client.tasks.TaskStatusCall`
+    :param observer: is told what :data:`~airflow_provider_anaplat.client.metrics.METRICS` names, in any thread
     :raises AnaplatRequestError: an address or a token that cannot be used
 
     Every method raises :class:`AnaplatError`, of the type that fits, where the platform does not answer
@@ -76,6 +78,7 @@ class AnaplatClient:
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
         task_status: Mapping[str, Any] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.base_url = checked_base_url(base_url)
         check_files(verify, cert)
@@ -93,6 +96,7 @@ class AnaplatClient:
             cert=cert,
             proxies=proxies,
             task_status=task_status,
+            observer=observer,
         )
         self._transport = Transport(self._settings)
 
@@ -113,6 +117,10 @@ class AnaplatClient:
         :param moment: with its time zone
         """
         return moment + self._transport.least_clock_difference
+
+    def observe(self, metric: Metric, value: float, **tags: str) -> None:
+        """Tell the observer what those measure who use this client."""
+        observe(self._settings.observer, metric, value, **tags)
 
     def close(self) -> None:
         """Close all connections to the platform."""

@@ -135,7 +135,7 @@ class Dataset(_DatasetFields):
 
     def summary(self) -> dict[str, Any]:
         """Return what a DAG wants to know of the dataset, as plain JSON under the platform's names."""
-        fields = {"ds_id", "name", "status", "row_count", "col_count", "ctime", "utime"}
+        fields = {"ds_id", "name", "parent_dir_id", "status", "row_count", "col_count", "ctime", "utime"}
         return self.model_dump(mode="json", by_alias=True, include=fields)
 
 
@@ -351,5 +351,5 @@ class SubscriptionPlan(_Record):
 
     def summary(self) -> dict[str, Any]:
         """Return what a DAG wants to know of the plan's last send, as plain JSON under the platform's names."""
-        fields = {"sc_id", "name", "last_send_time", "last_send_status"}
+        fields = {"sc_id", "name", "sc_type", "resource_id", "last_send_time", "last_send_status"}
         return self.model_dump(mode="json", by_alias=True, include=fields)

@@ -21,6 +21,15 @@ from requests.adapters import HTTPAdapter
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.connection_errors import connection_error, was_never_sent
 from airflow_provider_anaplat.client.envelope import Answer, is_known_refusal
+from airflow_provider_anaplat.client.metrics import (
+    REQUESTS,
+    RETRIES,
+    RETRY_AFTER,
+    Metric,
+    Observer,
+    observe,
+    outcome_of,
+)
 from airflow_provider_anaplat.client.operations import TOKEN_HEADER, Operation
 from airflow_provider_anaplat.client.redaction import secrets_in, without_token_in_address
 
@@ -51,6 +60,7 @@ class Settings:
     cert: str | tuple[str, str] | None = None
     proxies: Mapping[str, str] | None = field(default=None, repr=False)
     task_status: Mapping[str, Any] | None = None
+    observer: Observer | None = field(default=None, repr=False, compare=False)
 
 
 class Transport:
@@ -108,17 +118,47 @@ class Transport:
             retry=tenacity.retry_if_exception(
                 lambda error: not self._closed.is_set() and _may_repeat(operation, error)
             ),
-            before_sleep=lambda state: _log_retry(operation, state, attempts),
+            before_sleep=lambda state: self._note_retry(operation, state, attempts),
             sleep=self._pause,
             reraise=True,
         )
         try:
-            result: T = retrying(self._exchange, operation, path, read, json, params, secrets)
+            result: T = retrying(self._counted, operation, path, read, json, params, secrets)
         except errors.AnaplatError as error:
             if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
                 raise
             raise _outcome_unknown(operation, error) from None
         return result
+
+    def _note_retry(self, operation: Operation[Any], state: tenacity.RetryCallState, attempts: int) -> None:
+        _log_retry(operation, state, attempts)
+        self._observe(RETRIES, 1, operation)
+
+    def _counted(
+        self,
+        operation: Operation[Any],
+        path: str,
+        read: Callable[[Answer], T],
+        json: Mapping[str, Any] | None,
+        params: Mapping[str, Any] | None,
+        secrets: Sequence[str] | None,
+    ) -> T:
+        """Send the request once, and count how it went."""
+        try:
+            result = self._exchange(operation, path, read, json, params, secrets)
+        except errors.AnaplatRequestError:  # nothing was sent
+            raise
+        except errors.AnaplatError as error:
+            self._observe(REQUESTS, 1, operation, outcome=outcome_of(error))
+            if error.retry_after is not None:
+                self._observe(RETRY_AFTER, error.retry_after, operation)
+            raise
+        self._observe(REQUESTS, 1, operation, outcome="ok")
+        return result
+
+    def _observe(self, metric: Metric, value: float, operation: Operation[Any], **tags: str) -> None:
+        name = "call" if "/" in operation.name else operation.name  # a path can hold anything
+        observe(self._settings.observer, metric, value, operation=name, **tags)
 
     def _note_clock(self, date: str | None) -> None:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_anaplat.client.errors import PASSING_ERRORS, AnaplatError, to_json
+from airflow_provider_anaplat.client.metrics import POLLS
 from airflow_provider_anaplat.client.states import State
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def backoff(interval: float, failures: int, error: Exception | None = None) -> f
 
 def look(client: AnaplatClient, condition: Condition) -> Look:
     """Look at the platform once; a failure is what was seen, too."""
+    client.observe(POLLS, 1, kind=condition.request)
     try:
         found: Lookup[Any] = getattr(client, condition.request)(condition.ids, **condition.arguments)
     except AnaplatError as error:

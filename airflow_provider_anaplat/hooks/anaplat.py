@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import BaseHook
 
+from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.hooks.settings import client_arguments
+from airflow_provider_anaplat.hooks.metrics import AirflowMetrics
+from airflow_provider_anaplat.hooks.settings import client_arguments, url_template
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
@@ -29,7 +32,9 @@ class AnaplatHook(BaseHook):
     Host: the platform's address, with or without scheme (https by default), port and path prefix.
     Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
     ``max_retries``, ``verify``, ``cert``, ``proxies`` and ``task_status``, as at
-    :class:`~airflow_provider_anaplat.client.client.AnaplatClient`.
+    :class:`~airflow_provider_anaplat.client.client.AnaplatClient`; ``dataset_url`` and ``page_url``, for links;
+    ``refresh_path``, ``refresh_method`` and ``refresh_token_in``, for refreshes. Each has its field in
+    :mod:`~airflow_provider_anaplat.connection_form`.
 
     :param anaplat_conn_id: id of the Airflow connection
     """
@@ -38,6 +43,16 @@ class AnaplatHook(BaseHook):
     default_conn_name = "anaplat_default"
     conn_type = "anaplat"
     hook_name = "Anaplat"
+
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """Return the connection form's fields, for Airflow before 3.2; newer ones read the provider's metadata."""
+        return connection_form.widgets()
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Return what the connection form makes of Airflow's own fields, for Airflow before 3.2."""
+        return connection_form.field_behaviour()
 
     def __init__(self, anaplat_conn_id: str = default_conn_name, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -51,7 +66,7 @@ class AnaplatHook(BaseHook):
         """
         if self._client is None:
             connection = self.get_connection(self.anaplat_conn_id)
-            self._client = _client(connection, connection.extra_dejson)
+            self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson)
         return self._client
 
     def get_extension(self, name: str) -> str | None:
@@ -62,6 +77,18 @@ class AnaplatHook(BaseHook):
         value = self.get_connection(self.anaplat_conn_id).extra_dejson.get(name)
         return str(value) if value else None
 
+    def web_address(self, key: str, **ids: str) -> str:
+        """Return the address of a dataset or a page in the platform's web interface (an extension).
+
+        :param key: the extra that holds its template, ``dataset_url`` or ``page_url``
+        :param ids: what stands for the names in braces: ``dirId`` and ``dsId``, or ``pgId``
+        :raises AnaplatSettingsError: the connection has no usable address or template
+        """
+        connection = self.get_connection(self.anaplat_conn_id)
+        base_url = _arguments(connection, connection.extra_dejson)["base_url"]
+        quoted = {name: quote(value, safe="") for name, value in ids.items()}
+        return url_template(key, connection.extra_dejson).format(base_url=base_url, **quoted)
+
     @classmethod
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
         """Return a client, for a trigger: everything of Airflow's is asked for on the event loop.
@@ -71,7 +98,7 @@ class AnaplatHook(BaseHook):
         from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
 
         connection = await get_async_connection(anaplat_conn_id, hook=cls)
-        return _client(connection, await get_async_extra_dejson(connection))
+        return _client(anaplat_conn_id, connection, await get_async_extra_dejson(connection))
 
     def test_connection(self) -> tuple[bool, str]:
         """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""
@@ -87,15 +114,17 @@ class AnaplatHook(BaseHook):
         return True, f"The platform answers, and the token is good for {len(datasets)} datasets."
 
 
-def _client(connection: Any, extra: dict[str, Any]) -> AnaplatClient:
+def _client(conn_id: str, connection: Any, extra: dict[str, Any]) -> AnaplatClient:
     from airflow_provider_anaplat.client import AnaplatClient
 
-    return AnaplatClient(
-        **client_arguments(
-            host=connection.host,
-            schema=connection.schema,
-            port=connection.port,
-            password=connection.password,
-            extra=extra,
-        )
+    return AnaplatClient(**_arguments(connection, extra), observer=AirflowMetrics(conn_id))
+
+
+def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:
+    return client_arguments(
+        host=connection.host,
+        schema=connection.schema,
+        port=connection.port,
+        password=connection.password,
+        extra=extra,
     )

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from string import Formatter
 from typing import Any
 from urllib.parse import urlsplit
 
 from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+from airflow_provider_anaplat.connection_form import URL_TEMPLATES
 
 log = logging.getLogger(__name__)
 
 # Extras that say where a deployment has what the contract names without describing; operators read them.
 EXTENSION_EXTRAS = frozenset({"refresh_path", "refresh_method", "refresh_token_in"})
+
+# What may stand in braces in the extras that are templates of web addresses.
+_IN_BRACES = {"dataset_url": {"base_url", "dirId", "dsId"}, "page_url": {"base_url", "pgId"}}
 
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
@@ -47,12 +52,26 @@ def client_arguments(
     for key, value in extra.items():
         if key in EXTENSION_EXTRAS:
             continue
+        if key in URL_TEMPLATES:
+            url_template(key, extra)
+            continue
         convert = _EXTRAS.get(key)
         if convert is None:
             log.warning("The connection's extra %r is not known to Anaplat, and does nothing", key)
         elif value is not None and value != "":
             arguments[key] = _converted(key, value, convert)
     return arguments
+
+
+def url_template(key: str, extra: Mapping[str, Any]) -> str:
+    """Return the template of a web address.
+
+    :param key: ``dataset_url`` or ``page_url``
+    :param extra: the extras; an empty one is as if not given
+    :raises AnaplatSettingsError: it is no web address, or holds something else in braces
+    """
+    given = extra.get(key)
+    return _converted(key, given, lambda value: _url(value, _IN_BRACES[key])) if given else URL_TEMPLATES[key]
 
 
 def _base_url(host: str, schema: str, port: int | str | None) -> str:
@@ -138,12 +157,23 @@ def _parsed(text: str) -> Any:
         return None
 
 
+def _url(value: Any, in_braces: Set[str]) -> str:
+    template = _text(value)
+    names = ", ".join(f"{{{name}}}" for name in sorted(in_braces))
+    if not {name for _, name, _, _ in Formatter().parse(template) if name is not None} <= in_braces:
+        raise ValueError(f"it may hold {names} in braces, and nothing else")
+    if not template.startswith(("http://", "https://", "{base_url}")):
+        raise ValueError("it must start with http://, https:// or {base_url}")
+    return template
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("it must be a text")
     return value.strip()
 
 
+# Each of the extras has its field in the connection form.
 _EXTRAS: dict[str, Callable[[Any], Any]] = {
     "user_token": _text,
     "connect_timeout": _seconds,
@@ -154,3 +184,5 @@ _EXTRAS: dict[str, Callable[[Any], Any]] = {
     "proxies": _proxies,
     "task_status": _task_status,
 }
+
+KNOWN_EXTRAS = frozenset({*_EXTRAS, *EXTENSION_EXTRAS, *URL_TEMPLATES})

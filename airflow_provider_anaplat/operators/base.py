@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
 
+from airflow_provider_anaplat.assets import describe_events
 from airflow_provider_anaplat.client.errors import (
     PASSING_ERRORS,
     AnaplatOutcomeUnknownError,
@@ -16,8 +17,11 @@ from airflow_provider_anaplat.client.errors import (
     NeedsAPersonError,
 )
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.links import AnaplatDatasetLink
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
     from airflow_provider_anaplat.rows.pages import RowQuery
@@ -64,7 +68,8 @@ class AnaplatRowsOperator(AnaplatOperator):
     """An operator that takes the rows of a dataset somewhere (contract: operation 3).
 
     Memory is bounded by ``page_size`` × ``concurrency``. Each page says which version of the dataset it belongs
-    to. Where the dataset is updated in between, the export starts again from nothing, or fails. The contract
+    to. Where the dataset is updated in between, the export starts again from nothing, or fails. The events of the
+    assets among ``outlets`` say in their extra ``dsId``, ``rows``, ``version`` and ``utime``. The contract
     promises no order without ``sort_by``. Without a filter, the export fails unless it got as many rows as the
     platform counts; with one, it reads until the platform returns no more.
 
@@ -82,6 +87,7 @@ class AnaplatRowsOperator(AnaplatOperator):
     """
 
     template_fields: Sequence[str] = ("ds_id", "sort_by", "sort_type", "filter", "anaplat_conn_id")
+    operator_extra_links = (AnaplatDatasetLink(),)
 
     def __init__(
         self,
@@ -117,6 +123,11 @@ class AnaplatRowsOperator(AnaplatOperator):
         plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
         with closing(self.client()) as client:
             return export_rows(client, plan)
+
+    def succeed(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
+        """Say in the events of the task's assets what it has written, and return its result."""
+        describe_events(context, self.outlets, result)
+        return result
 
     def row_query(self) -> RowQuery:
         """Return which rows to read, and how."""

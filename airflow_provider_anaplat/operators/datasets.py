@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_anaplat.client.states import State, StateTable
+from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 from airflow_provider_anaplat.operators.state import run_began, task_state
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
@@ -80,6 +81,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         "if_exists",
         "anaplat_conn_id",
     )
+    operator_extra_links = (AnaplatDatasetLink(),)
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Have the dataset created, or find it; then wait for it, if asked to."""
         task = self._find_or_create(context)
+        link_dataset(self, context, task.ds_id, self.parent_dir_id)
         created = task.model_dump(mode="json", by_alias=True, include={"task_id", "ds_id", "status", "result"})
         if not self.wait_for_completion:
             return created
@@ -124,6 +127,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
         """End as the event of the wait says."""
         dataset = self.outcome(event, AnaplatDatasetTaskTrigger.condition)
+        link_dataset(self, context, dataset["dsId"], dataset.get("parentDirId"))
         return {"taskId": (event or {})["carried"].get("taskId"), **dataset}
 
     def _find_or_create(self, context: Context) -> CreationTask:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskGroup
 
+from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.paths import path_of
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
@@ -98,6 +99,7 @@ class _PlanOperator(_PartitionedOperator):
         """Return a line for each partition."""
         from dataclasses import asdict
 
+        link_dataset(self, context, self.ds_id)
         with closing(self.client()) as client:
             parts = self.partitioned(context).plan(client, self.ds_id, self.partitions, self.page_size)
         self.log.info("Dataset %s: %d rows in %d parts", self.ds_id, sum(part.rows for part in parts), len(parts))
@@ -118,6 +120,7 @@ class _PartOperator(_PartitionedOperator):
         from airflow_provider_anaplat.rows.errors import DatasetChangedError, UnplannedError
         from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
 
+        link_dataset(self, context, self.ds_id)
         file_format, _ = self.file_format_and_suffix()
         part = RowsOfPart(self.row_query(), self.sink(file_format), self.on_cast_error)
         try:
@@ -135,10 +138,11 @@ class _CommitOperator(_PartitionedOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return what was exported."""
+        link_dataset(self, context, self.ds_id)
         file_format, _ = self.file_format_and_suffix()
         manifest = self.partitioned(context).commit(self.sink(file_format))
         self.log.info("Dataset %s: published %d parts", self.ds_id, len(manifest["files"]))
-        return {
+        result = {
             "dsId": self.ds_id,
             "path": str(self.output_path),
             "format": file_format,
@@ -149,3 +153,4 @@ class _CommitOperator(_PartitionedOperator):
             "bytes": manifest["bytes"],
             "parts": len(manifest["files"]),
         }
+        return self.succeed(context, result)

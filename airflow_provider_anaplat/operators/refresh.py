@@ -13,6 +13,7 @@ from airflow_provider_anaplat.client.conditions import moment
 from airflow_provider_anaplat.client.errors import AnaplatError, AnaplatNotFoundError, AnaplatOutcomeUnknownError
 from airflow_provider_anaplat.client.states import State, StateTable
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrigger
 
@@ -52,7 +53,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
 
     Further arguments: those of :class:`~airflow_provider_anaplat.operators.waiting.AnaplatWaitingOperator`.
 
-    Returns ``dsId``, ``name``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of the dataset:
+    Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
+    the dataset:
     after the update or, without ``wait_for_completion``, before it.
 
     Raises :class:`AirflowFailException` where the update failed, or where it is not known whether it was accepted,
@@ -61,6 +63,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     """
 
     template_fields: Sequence[str] = ("ds_id", "path", "method", "token_in", "anaplat_conn_id")
+    operator_extra_links = (AnaplatDatasetLink(),)
 
     def __init__(
         self,
@@ -82,6 +85,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Note the dataset's last update, ask for the next one, and wait for it."""
         noted = self._noted_before(context) or self._start(context)
+        link_dataset(self, context, self.ds_id, noted["dataset"].get("parentDirId"))
         if not self.wait_for_completion:
             self._forget(context)
             return dict(noted["dataset"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 from airflow_provider_anaplat.operators.paths import format_of, path_of
 
@@ -68,8 +69,10 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Export the rows."""
         file_format, suffix = self.file_format_and_suffix()
+        link_dataset(self, context, self.ds_id)
         summary = self.export_to(self._target(file_format, suffix))
-        return {
+        link_dataset(self, context, self.ds_id, summary.parent_dir_id)
+        result = {
             "dsId": self.ds_id,
             "path": str(self.output_path),
             "format": file_format,
@@ -79,6 +82,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
             "utime": summary.utime,
             "bytes": summary.bytes,
         }
+        return self.succeed(context, result)
 
     def file_format_and_suffix(self) -> tuple[FileFormat, str]:
         """Return the format, and the suffix of its files with that of their compression."""

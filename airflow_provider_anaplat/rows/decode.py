@@ -64,10 +64,12 @@ class Head:
 
     :param columns: the columns as the platform describes them
     :param snapshot: the state of the dataset
+    :param parent_dir_id: id of the directory that the dataset is in, where it is in one
     """
 
     columns: tuple[Column, ...]
     snapshot: Snapshot
+    parent_dir_id: str | None
     answer: Answer = field(repr=False)
 
     def page(self) -> Page:
@@ -101,7 +103,7 @@ def read_head(answer: Answer) -> Head:
     types = tuple((column.name, column.fd_type) for column in columns)
     if not all(_is_unicode(text) for names_and_types in types for text in names_and_types):
         raise answer.error(AnaplatInvalidAnswerError, "half a character is in the name or type of a column.")
-    return Head(columns, Snapshot(data.version, utime, data.row_count, types), answer)
+    return Head(columns, Snapshot(data.version, utime, data.row_count, types), data.parent_dir_id, answer)
 
 
 def unique_names(names: list[str]) -> list[str]:

@@ -13,6 +13,7 @@ import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTED
 from airflow_provider_anaplat.rows.decode import Page, Snapshot
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
@@ -55,6 +56,7 @@ class ExportSummary:
 
     :param columns: number of columns
     :param bytes: size of the file, or of all parts; None where the target knows no size
+    :param parent_dir_id: id of the directory that the dataset is in, where it is in one
     """
 
     rows: int
@@ -62,6 +64,7 @@ class ExportSummary:
     version: int | None
     utime: str | None
     bytes: int | None
+    parent_dir_id: str | None = None
 
 
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
@@ -82,6 +85,9 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
         reraise=True,
     )
     summary: ExportSummary = retrying(_export_once, client, plan)
+    client.observe(ROWS_EXPORTED, summary.rows)
+    if summary.bytes is not None:
+        client.observe(BYTES_EXPORTED, summary.bytes)
     return summary
 
 
@@ -106,7 +112,9 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     progress.finish(target, size)
-    return ExportSummary(progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size)
+    return ExportSummary(
+        progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size, reader.parent_dir_id
+    )
 
 
 def _log_restart(state: tenacity.RetryCallState) -> None:

@@ -73,6 +73,7 @@ class PageReader:
         self._answered = {query.offset: first}
         self.columns = first.columns
         self.snapshot = snapshot or first.snapshot
+        self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)
         self.expected_rows = self._within(query.offset, max(0, self.snapshot.row_count - query.offset))
 

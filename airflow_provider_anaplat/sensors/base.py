@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -86,8 +87,17 @@ class AnaplatSensor(BaseSensorOperator):
             timeout=timedelta(seconds=self.timeout),
         )
 
+    def link(self, context: Context, result: Mapping[str, Any]) -> None:
+        """Note the links of this task, as good as they are known.
+
+        :param context: the task's context
+        :param result: what the wait brought; empty while it lasts
+        """
+        raise NotImplementedError
+
     def execute(self, context: Context) -> Any:
         """Wait, in the worker or in the triggerer."""
+        self.link(context, {})
         if self.deferrable:
             self._defer()
         try:
@@ -109,7 +119,7 @@ class AnaplatSensor(BaseSensorOperator):
             found = look(client, wait.condition)
             event = wait.take(found)
             if event is not None:
-                return PokeReturnValue(is_done=True, xcom_value=self._end(event))
+                return PokeReturnValue(is_done=True, xcom_value=self._end(context, event))
             if not isinstance(found, Exception):
                 return False
             time.sleep(max(0.0, min(backoff(self.poke_interval, wait.failures, found), wait.left())))
@@ -117,7 +127,7 @@ class AnaplatSensor(BaseSensorOperator):
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
         """End as the trigger's event says; an event that is not understood fails the task."""
         try:
-            return self._end(event or {})
+            return self._end(context, event or {})
         except (errors.AnaplatError, AirflowFailException, AirflowSensorTimeout) as error:
             self._skip_if_never_fail(error)
             raise
@@ -141,8 +151,10 @@ class AnaplatSensor(BaseSensorOperator):
         """Return when Airflow gives up a trigger that has not ended by itself: after its last look."""
         return timedelta(seconds=self.timeout + 2 * self.poke_interval + 60)
 
-    def _end(self, event: dict[str, Any]) -> dict[str, Any]:
-        return result_of(event, self.trigger.condition.of(self), AirflowSensorTimeout)
+    def _end(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        result = result_of(event, self.trigger.condition.of(self), AirflowSensorTimeout)
+        self.link(context, result)
+        return result
 
     def _deadline(self, context: Context) -> float:
         """Return when Airflow will end the wait, so that no poke outlasts it."""

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
+from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetFreshnessTrigger, AnaplatDatasetTaskTrigger
 
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
 
-class AnaplatDatasetTaskSensor(AnaplatSensor):
+
+class _AnaplatDatasetSensor(AnaplatSensor):
+    """A sensor that waits for one dataset, and links to it."""
+
+    operator_extra_links = (AnaplatDatasetLink(),)
+    ds_id: str
+
+    def link(self, context: Context, result: Mapping[str, Any]) -> None:
+        """Note the link to the dataset."""
+        link_dataset(self, context, self.ds_id, result.get("parentDirId"))
+
+
+class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     """Wait until the creation of a dataset has left the state 处理中 (processing).
 
     The contract shows no way to ask for a creation task, so the sensor watches the dataset's ``status`` in the
@@ -41,8 +56,8 @@ class AnaplatDatasetTaskSensor(AnaplatSensor):
     requests an interval, and keep as many threads. The token in the query, the default, is masked in all
     that this package logs and raises; the logs of servers and proxies on the way keep it.
 
-    Returns ``dsId``, ``name``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of the dataset;
-    with ``probe="task"``, ``dsId``, and ``taskId``, ``status`` and ``result`` of the task.
+    Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
+    the dataset; with ``probe="task"``, ``dsId``, and ``taskId``, ``status`` and ``result`` of the task.
 
     Raises :class:`AirflowFailException` where the creation failed, :class:`AirflowSensorTimeout` where it took
     too long, :class:`AnaplatError` where the list cannot be had.
@@ -74,7 +89,7 @@ class AnaplatDatasetTaskSensor(AnaplatSensor):
         self._begin_in_triggerer()
 
 
-class AnaplatDatasetFreshnessSensor(AnaplatSensor):
+class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     """Wait until a dataset's last update is at or after a moment, with success (contract: operation 2).
 
     Its status counts from that moment on: what it says of an earlier update is waited out, be it a failure. A
@@ -89,7 +104,8 @@ class AnaplatDatasetFreshnessSensor(AnaplatSensor):
 
     Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`.
 
-    Returns ``dsId``, ``name``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of the dataset.
+    Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
+    the dataset.
 
     Raises :class:`AirflowFailException` where the update failed, :class:`AirflowSensorTimeout` where it took too
     long, :class:`AnaplatError` where the list cannot be had.

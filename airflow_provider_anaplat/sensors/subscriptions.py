@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat.client.states import NOT_SENT_STATES, SENT_STATES
+from airflow_provider_anaplat.links import AnaplatPageLink, link_page
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
 from airflow_provider_anaplat.triggers.subscriptions import AnaplatSubscriptionTrigger
+
+if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
 
 
 class AnaplatSubscriptionSensor(AnaplatSensor):
@@ -26,8 +30,8 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
 
     Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`.
 
-    Returns ``subscriptions``: of each plan ``scId``, ``name``, ``lastSendTime`` (milliseconds since the epoch) and
-    ``lastSendStatus``.
+    Returns ``subscriptions``: of each plan ``scId``, ``name``, ``scType``, ``resourceId``, ``lastSendTime``
+    (milliseconds since the epoch) and ``lastSendStatus``.
 
     Raises :class:`AirflowFailException` where a send failed or can never be, :class:`AirflowSensorTimeout` where
     it took too long, :class:`AnaplatError` where the plans cannot be had.
@@ -35,6 +39,7 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
 
     trigger = AnaplatSubscriptionTrigger
     template_fields: Sequence[str] = ("subscription_ids", "sent_after", "anaplat_conn_id")
+    operator_extra_links = (AnaplatPageLink(),)
 
     def __init__(
         self,
@@ -53,3 +58,9 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
         self.failure_states = failure_states
         self.unknown_state = unknown_state
         self._begin_in_triggerer()
+
+    def link(self, context: Context, result: Mapping[str, Any]) -> None:
+        """Note the link to the page that was sent: the first, where plans send several, and none for a card."""
+        pages = [plan["resourceId"] for plan in result.get("subscriptions", ()) if plan.get("scType") == "PAGE"]
+        if pages and pages[0]:
+            link_page(self, context, pages[0])

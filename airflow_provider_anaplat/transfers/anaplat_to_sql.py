@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
 
+from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Load the rows."""
+        link_dataset(self, context, self.ds_id)
         hook = self._hook()
         with closing(hook.get_conn()) as connection:
             target = self._target(_session(hook, connection), _load_key(context))
@@ -89,7 +91,8 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
                     load.rows, load.ds_id, target,
                 )  # fmt: skip
             summary = load or self.export_to(target)
-        return {
+        link_dataset(self, context, self.ds_id, getattr(summary, "parent_dir_id", None))
+        result = {
             "dsId": load.ds_id if load else self.ds_id,
             "table": f"{self.schema}.{self.table}" if self.schema else self.table,
             "mode": self.mode,
@@ -99,6 +102,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
             "utime": summary.utime,
             "alreadyLoaded": load is not None,
         }
+        return self.succeed(context, result)
 
     def _hook(self) -> Any:
         from airflow.providers.common.sql.hooks.sql import DbApiHook

@@ -25,6 +25,7 @@ from airflow_provider_anaplat.client.errors import (
     AnaplatConnectionError,
     AnaplatPermissionError,
 )
+from airflow_provider_anaplat.client.metrics import POLL_WAITERS, POLLS
 from airflow_provider_anaplat.client.waiting import backoff
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
@@ -187,6 +188,8 @@ class Poller:
             )
             self._client = (await AnaplatHook.get_async_conn(self._anaplat_conn_id)).without_retries()
         ids = frozenset().union(*(watch.ids for watch in self.watches))
+        self._client.observe(POLLS, 1, kind=self._kind)
+        self._client.observe(POLL_WAITERS, len(self.watches), kind=self._kind)
         find = partial(getattr(self._client, self._kind), **self._arguments)
         try:
             found: Look = await self._loop.run_in_executor(self._threads, find, ids, self._last)

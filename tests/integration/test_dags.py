@@ -35,7 +35,8 @@ run = bag.dags[sys.argv[2]].test()
 instances = run.get_task_instances()
 print("RESULT" + json.dumps([
     {"task": i.task_id, "index": i.map_index, "state": str(i.state),
-     "xcom": i.xcom_pull(task_ids=i.task_id, map_indexes=i.map_index)}
+     "xcom": i.xcom_pull(task_ids=i.task_id, map_indexes=i.map_index),
+     "link": i.xcom_pull(task_ids=i.task_id, map_indexes=i.map_index, key="anaplat_dataset_url")}
     for i in sorted(instances, key=lambda i: (i.task_id, i.map_index))]))
 """
 
@@ -88,6 +89,11 @@ def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as platform:
         tasks, printed = run_dag(airflow_database, "mapped", platform, tmp_path)
     assert {task["state"] for task in tasks} == {"success"}
+    links = {(task["task"], task["index"]): task["link"] for task in tasks if task["link"]}
+    page = f"{platform.url}/data-center/data-sets/root/{{}}/details/overview"
+    assert links == {
+        (task, index): page.format(f"ds{index + 1}") for task in ("create", "export", "wait") for index in (0, 1)
+    }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.csv", "ds2.csv"]
     assert sorted(platform.platform.users) == ["a", "b"]
     assert platform.token not in printed

@@ -86,6 +86,6 @@ def test_every_way_ends_alike(
         assert scenario.says in found["message"]
         return
     shown = dataset.fields()
-    names = ("dsId", "name", "status", "rowCount", "colCount", "ctime", "utime")
+    names = ("dsId", "name", "parentDirId", "status", "rowCount", "colCount", "ctime", "utime")
     assert found["returned"] == {name: shown[name] for name in names}
     assert found["returned"]["status"] == scenario.ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import pkgutil
@@ -21,7 +22,7 @@ DAG_MODULES = [
     f"airflow_provider_anaplat.{room}.{module.name}"
     for room in ("hooks", "operators", "sensors", "transfers", "triggers")
     for module in pkgutil.iter_modules([str(PACKAGE / room)])
-]
+] + [f"airflow_provider_anaplat.{module}" for module in ("assets", "connection_form", "links", "provider_info")]
 
 
 def test_provider_info_follows_airflows_schema() -> None:
@@ -31,6 +32,19 @@ def test_provider_info_follows_airflows_schema() -> None:
     known = set(strict["properties"])
     assert set(info) <= known
     jsonschema.validate(info, strict)
+
+
+def test_what_the_metadata_names_is_there() -> None:
+    info = get_provider_info()
+    uris = [
+        entry[key]
+        for name in ("asset-uris", "dataset-uris")
+        for entry in info[name]
+        for key in ("handler", "factory")
+    ]
+    for path in [*info["extra-links"], *uris]:
+        module, _, name = path.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), name))
 
 
 def test_the_entry_point_names_the_distribution() -> None:

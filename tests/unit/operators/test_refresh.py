@@ -108,7 +108,9 @@ def test_it_ends_at_the_time_out(run: Run, platform: Simulator) -> None:
 
 def test_or_at_airflows_if_that_is_earlier(run: Run, platform: Simulator) -> None:
     platform.platform.refresh_statuses = ("处理中",)
-    ti = SimpleNamespace(start_date=datetime.now(UTC) - timedelta(minutes=59, seconds=59.7), try_number=1)
+    ti = SimpleNamespace(
+        start_date=datetime.now(UTC) - timedelta(minutes=59, seconds=59.7), try_number=1, xcom_push=print
+    )
     with pytest.raises(AirflowTaskTimeout):
         run(execution_timeout=timedelta(hours=1), context={"ti": ti})
 
@@ -192,7 +194,10 @@ def test_before_3_3_a_retry_takes_an_update_since_the_run_began_for_its_own(
     run: Run, platform: Simulator, dataset: StoredDataset
 ) -> None:
     began = dataset.utime - timedelta(minutes=1)
-    context = {"ti": SimpleNamespace(start_date=began, try_number=2), "dag_run": SimpleNamespace(start_date=began)}
+    context = {
+        "ti": SimpleNamespace(start_date=began, try_number=2, xcom_push=print),
+        "dag_run": SimpleNamespace(start_date=began),
+    }
     assert run(context=context)["status"] == "FINISHED"
     assert asked(platform) == 0
     context["dag_run"] = SimpleNamespace(start_date=dataset.utime + timedelta(minutes=1))

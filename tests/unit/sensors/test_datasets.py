@@ -78,6 +78,7 @@ def test_it_ends_when_the_creation_is_done(wait: Wait, platform: Simulator) -> N
         "status": "FINISHED",
         "rowCount": 4,
         "colCount": 2,
+        "parentDirId": "root",
         "ctime": dataset["ctime"],
         "utime": dataset["utime"],
     }

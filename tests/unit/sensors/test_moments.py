@@ -128,9 +128,16 @@ def sent(wait: Callable[..., Any], platform: Simulator, *plans: dict[str, Any], 
 def test_all_subscriptions_sent(wait: Any, platform: Simulator) -> None:
     found = sent(wait, platform, plan("a"), plan("b", NOON + timedelta(hours=1)))
     millis = int(NOON.timestamp() * 1000)
+    nothing = {"scType": None, "resourceId": None}
     assert found["subscriptions"] == [
-        {"scId": "a", "name": "plan a", "lastSendTime": millis, "lastSendStatus": "SUCCESS"},
-        {"scId": "b", "name": "plan b", "lastSendTime": millis + 3_600_000, "lastSendStatus": "SUCCESS"},
+        {**nothing, "scId": "a", "name": "plan a", "lastSendTime": millis, "lastSendStatus": "SUCCESS"},
+        {
+            **nothing,
+            "scId": "b",
+            "name": "plan b",
+            "lastSendTime": millis + 3_600_000,
+            "lastSendStatus": "SUCCESS",
+        },
     ]
     assert platform.requests("get_subscriptions")[0].body["scIds"] == ["a", "b"]
 

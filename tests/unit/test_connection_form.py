@@ -1,0 +1,163 @@
+"""The connection form: in step with the settings, on newer and older releases, whatever way a connection comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jsonschema
+import pytest
+from airflow.providers.common.compat.sdk import Connection
+
+from airflow_provider_anaplat import connection_form
+from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+from airflow_provider_anaplat.connection_form import FIELDS
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.hooks.settings import KNOWN_EXTRAS, client_arguments
+
+# What a person could put into each field.
+FILLED: dict[str, Any] = {
+    "user_token": "u",
+    "connect_timeout": 5,
+    "read_timeout": 60.5,
+    "max_retries": 2,
+    "verify": "false",
+    "cert": None,
+    "proxies": {"https": "http://proxy:3128"},
+    "dataset_url": "{base_url}/{dsId}",
+    "page_url": "{base_url}/p/{pgId}",
+    "refresh_path": "/public-api/refresh/{dsId}",
+    "refresh_method": "GET",
+    "refresh_token_in": "header",
+}
+
+
+def arguments(extra: dict[str, Any]) -> dict[str, Any]:
+    return client_arguments(host="bi.example.com", schema=None, port=None, password="t", extra=extra)
+
+
+def test_each_extra_has_its_field_and_each_field_its_extra() -> None:
+    assert set(FIELDS) == set(FILLED) == KNOWN_EXTRAS
+    standard = {"host", "schema", "port", "password", "extra"}
+    assert set(connection_form.PLACEHOLDERS) <= standard | set(FIELDS)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_takes_what_the_settings_take(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(FIELDS[name]["schema"])
+    for value in (FILLED[name], None):
+        jsonschema.validate(value, FIELDS[name]["schema"])
+        arguments({name: value})
+
+
+@pytest.mark.parametrize("name", [name for name, field in FIELDS.items() if "minimum" in field["schema"]])
+def test_the_ends_of_a_range_are_good(name: str) -> None:
+    schema = FIELDS[name]["schema"]
+    assert [arguments({name: schema[end]})[name] for end in ("minimum", "maximum")] == [
+        schema["minimum"],
+        schema["maximum"],
+    ]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(-1, schema)
+    with pytest.raises(AnaplatSettingsError):
+        arguments({name: -1})
+
+
+def test_a_token_is_typed_unseen() -> None:
+    secret = {name for name, field in FIELDS.items() if field["schema"].get("format") == "password"}
+    assert secret == {"user_token"}
+
+
+@pytest.mark.parametrize(
+    "template", ["ftp://x/{dsId}", "{base_url}/{other}", "{base_url}/{}", "/{dsId}", "{base_url}/{dsId.x}", "{", 5]
+)
+def test_a_template_that_is_no_address_is_refused(template: Any) -> None:
+    with pytest.raises(AnaplatSettingsError, match="extra 'dataset_url' is unusable"):
+        arguments({"dataset_url": template})
+
+
+FORM_OF_THIS_RELEASE = """
+import json
+from airflow.providers_manager import ProvidersManager
+manager = ProvidersManager()
+widgets = {
+    name.removeprefix("extra__anaplat__"): info.is_sensitive
+    for name, info in manager.connection_form_widgets.items() if name.startswith("extra__anaplat__")
+}
+print("FORM" + json.dumps([widgets, manager.field_behaviours["anaplat"]]))
+"""
+
+
+def test_airflow_shows_the_form() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", FORM_OF_THIS_RELEASE], capture_output=True, text=True, check=True
+    ).stdout
+    line = next(line for line in printed.splitlines() if line.startswith("FORM"))
+    widgets, behaviour = json.loads(line.removeprefix("FORM"))
+    assert widgets == {name: name == "user_token" for name in FIELDS}
+    assert behaviour["hidden_fields"] == ["login"]
+    assert behaviour["relabeling"]["password"] == "Application token"
+    assert behaviour["placeholders"]["extra__anaplat__read_timeout"] == "300"
+
+
+def test_the_hooks_own_form_is_made_of_the_same_data() -> None:
+    pytest.importorskip("wtforms", reason="comes with Airflow 2 alone")
+    pytest.importorskip("flask_appbuilder", reason="comes with Airflow 2 alone")
+    assert set(AnaplatHook.get_connection_form_widgets()) == set(FIELDS)
+
+
+FIELDS_OF_ALL_WAYS = {"host": "bi.example.com/prefix", "schema": "https", "password": "s3cret/+%"}
+
+
+def settings_of(conn_id: str) -> Any:
+    return AnaplatHook(conn_id).get_conn()._transport._settings
+
+
+@pytest.mark.parametrize("port", [None, 0, 8443])
+def test_every_way_gives_the_same_client(
+    port: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given = {**FIELDS_OF_ALL_WAYS, "port": port}
+    extra = {name: value for name, value in FILLED.items() if value is not None}
+    as_texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in extra.items()}
+    uri = Connection(conn_id="uri", conn_type="anaplat", **given, extra=json.dumps(extra)).get_uri()
+    by_hand = "anaplat://:{}@{}:{}/https?__extra__={}".format(
+        quote(given["password"], safe=""), quote(given["host"], safe=""), port or "", quote(json.dumps(extra))
+    )
+    ways = {
+        "REST": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps(extra)}),
+        "ENVIRONMENT": json.dumps({"conn_type": "anaplat", **given, "extra": extra}),
+        "FORM": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps({**extra, "cert": None})}),
+        "OLD_FORM": json.dumps({"conn_type": "anaplat", **given, "login": "", "extra": json.dumps(as_texts)}),
+        "URI": uri,
+        "BY_HAND": by_hand,
+        "CLI": _by_cli(given, extra, tmp_path),
+    }
+    for way, value in ways.items():
+        monkeypatch.setenv(f"AIRFLOW_CONN_{way}", value)
+    settings = {way: settings_of(way.lower()) for way in ways}
+    expected = f"https://bi.example.com{':8443' if port else ''}/prefix"
+    assert settings["REST"].base_url == expected
+    assert settings["REST"].token == given["password"]
+    assert {way for way, found in settings.items() if found != settings["REST"]} == set()
+
+
+def _by_cli(given: dict[str, Any], extra: dict[str, Any], home: Path) -> str:
+    """Add a connection by Airflow's command line, and return what its export says of it."""
+    airflow, exported = Path(sys.executable).with_name("airflow"), home / "connections.json"
+    environment = {**os.environ, "AIRFLOW_HOME": str(home)}
+    port = [] if given["port"] is None else ["--conn-port", str(given["port"])]
+    for command in (
+        ["db", "migrate"],
+        ["connections", "add", "cli", "--conn-type", "anaplat", "--conn-host", given["host"],
+         "--conn-schema", given["schema"], "--conn-password", given["password"],
+         "--conn-extra", json.dumps(extra), *port],
+        ["connections", "export", str(exported)],
+    ):  # fmt: skip
+        subprocess.run([airflow, *command], env=environment, check=True, capture_output=True)
+    return json.dumps(json.loads(exported.read_text())["cli"])
