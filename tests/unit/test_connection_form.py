@@ -29,6 +29,7 @@ FILLED: dict[str, Any] = {
     "verify": "false",
     "cert": None,
     "proxies": {"https": "http://proxy:3128"},
+    "task_status": {"path": "/public-api/task/{taskId}", "token_in": "header"},
     "dataset_url": "{base_url}/{dsId}",
     "page_url": "{base_url}/p/{pgId}",
     "refresh_path": "/public-api/refresh/{dsId}",
