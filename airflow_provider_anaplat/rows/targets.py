@@ -55,12 +55,12 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True)
-class FileTarget:
-    """One file, which appears when it is complete.
+class _Path:
+    """A place in a file system.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
     :param sink: the file format
-    :param suffix: says by its end how the file is compressed
+    :param suffix: suffix of a file's name; its end says how the file is compressed
     """
 
     path: Any
@@ -79,6 +79,11 @@ class FileTarget:
     def finite(self) -> bool:
         """Whether the format's numbers are finite."""
         return self.sink.finite
+
+
+@dataclass(frozen=True)
+class FileTarget(_Path):
+    """One file, which appears when it is complete."""
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
         """Write the file."""
@@ -86,39 +91,20 @@ class FileTarget:
 
 
 @dataclass(frozen=True)
-class PartsTarget:
+class PartsTarget(_Path):
     """A folder of files of so many rows each, and their manifest.
 
     While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
     manifest does not name are removed before it is written.
 
-    :param path: the folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
-    :param sink: the file format
-    :param suffix: suffix of a part's name, with that of its compression
     :param rows_per_file: rows of a part at most
     """
 
-    path: Any
-    sink: Sink
-    suffix: str
     rows_per_file: int
 
     def __post_init__(self) -> None:
         if self.rows_per_file < 1:
             raise AnaplatRequestError("rows_per_file must be at least 1.")
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-    @property
-    def typed(self) -> bool:
-        """Whether the format keeps types."""
-        return self.sink.typed
-
-    @property
-    def finite(self) -> bool:
-        """Whether the format's numbers are finite."""
-        return self.sink.finite
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
         """Write the parts, then the manifest."""
