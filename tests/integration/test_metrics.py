@@ -119,5 +119,4 @@ def test_a_triggerer_is_measured(platform: Simulator, tmp_path: Path, statsd: St
         assert "1|c" in statsd.values("polls.anaplat_default.find_datasets")
         assert "1|c" in statsd.values("requests.anaplat_default.list_datasets.ok")
     finally:
-        for component in list(airflow.processes):
-            airflow.kill(component)
+        airflow.stop()
