@@ -1,16 +1,16 @@
 """From the bytes of a page to a frame of text.
 
-Arrow reads the rows, in a third of the time that Python's objects would take and less of the memory, and
-refuses a cell that is no text. What it refuses is read again the exact way, which either finds it well or says
-what is wrong where.
+Arrow reads the rows, in a fifth of the time that Python's objects would take and less of the memory, and refuses
+a cell that is no text. It is given a slice of them at a time, since it takes several times the memory of what it
+reads. What it refuses is read again the exact way, which either finds it well or says what is wrong where.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +24,15 @@ from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.client.validation import validated
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
-_KEY_AFTER_LIST = re.compile(rb'\](?:\s*\})*\s*,\s*"')
+_ROW_BOUNDARY = re.compile(rb'(?:"|null)\s*\](\s*,\s*)\[\s*(?:"|null)')
+_SLICE = 1 << 20  # bytes
+# What is read of an answer beside its rows.
+_HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
 _NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
-_ROWS = DataType.list(Field("row", DataType.list(Field("cell", DataType.string_view()))))
-_SCHEMA = Schema([Field("response", DataType.struct([Field("preview", _ROWS)]))])
+_ROW = DataType.list(Field("cell", DataType.string_view()))
+_ROWS = DataType.list(Field("row", _ROW))
+_SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,13 @@ class Head:
     :param columns: the columns as the platform describes them
     :param snapshot: the state of the dataset
     :param parent_dir_id: id of the directory that the dataset is in, where it is in one
+    :param rows: where in the answer's body its rows begin and end, where that is known
     """
 
     columns: tuple[Column, ...]
     snapshot: Snapshot
     parent_dir_id: str | None
+    rows: tuple[int, int] | None
     answer: Answer = field(repr=False)
 
     def page(self) -> Page:
@@ -79,10 +85,11 @@ class Head:
             neither text nor null; the first such place is named
         """
         names = [column.name for column in self.columns]
-        rows = _arrow_rows(self.answer.body)
-        if rows is None:
+        frame = None if self.rows is None else _arrow_frame(self.answer.body, *self.rows, unique_names(names))
+        if frame is None:
             rows = _exact_rows(read_payload(self.answer).get("preview") or [], names, self.answer)
-        return Page(_frame(rows, unique_names(names), self.answer), self.columns, self.snapshot)
+            frame = _frame(rows, unique_names(names))
+        return Page(frame, self.columns, self.snapshot)
 
 
 def read_head(answer: Answer) -> Head:
@@ -91,7 +98,8 @@ def read_head(answer: Answer) -> Head:
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: it is no answer of the data operation
     """
-    envelope = _envelope(answer.body)
+    rows = _rows(answer.body)
+    envelope = None if rows is None else _envelope(answer.body, *rows)
     payload = read_payload(answer, json.loads if envelope is None else lambda _: envelope)
     if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
         payload = {**payload, "preview": []}
@@ -103,7 +111,8 @@ def read_head(answer: Answer) -> Head:
     types = tuple((column.name, column.fd_type) for column in columns)
     if not all(_is_unicode(text) for names_and_types in types for text in names_and_types):
         raise answer.error(AnaplatInvalidAnswerError, "half a character is in the name or type of a column.")
-    return Head(columns, Snapshot(data.version, utime, data.row_count, types), data.parent_dir_id, answer)
+    snapshot = Snapshot(data.version, utime, data.row_count, types)
+    return Head(columns, snapshot, data.parent_dir_id, None if envelope is None else rows, answer)
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -126,46 +135,76 @@ def unique_names(names: list[str]) -> list[str]:
     return unique
 
 
-def _envelope(body: bytes) -> Any:
-    """Return the envelope with no rows in it; None where that takes reading all of it."""
+def _rows(body: bytes) -> tuple[int, int] | None:
+    """Return where the rows begin and end; None where that takes reading all of it."""
     start = _ROWS_START.search(body)
-    last = body.rfind(b"]")
-    if start is None or _KEY_AFTER_LIST.search(body, start.end(), last):
-        return None
+    return None if start is None else (start.end(), body.rfind(b"]"))
+
+
+def _envelope(body: bytes, start: int, end: int) -> Any:
+    """Return the envelope with no rows in it; None where more than the rows may be missing then."""
+    without_rows = body[:start] + body[end:]
     try:
-        return json.loads(body[: start.end()] + body[last:])
-    except ValueError:
+        envelope = json.loads(without_rows)
+        complete = envelope["response"].keys() >= _HEAD
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
+    return envelope if complete and len(_ROWS_START.findall(without_rows)) == 1 else None
 
 
-def _arrow_rows(body: bytes) -> pl.Series | None:
+def _arrow_frame(body: bytes, start: int, end: int, names: list[str], size: int = _SLICE) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
     if b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body)):
         return None
+    frames = []
+    for text in _slices(body, start, end, size):
+        rows = _arrow_rows(text)
+        if rows is None or not (rows.list.len() == len(names)).fill_null(value=False).all():
+            return None
+        frames.append(_frame(rows, names))
+    return pl.concat(frames, rechunk=False)
+
+
+def _arrow_rows(text: bytes) -> pl.Series | None:
+    """Return the rows of a text that is, but for its brackets, one list of them; None for any other.
+
+    A text that closes its list and opens another is no JSON between two brackets, or tears the two nulls apart.
+    """
     try:
-        answers = pl.DataFrame(arro3.io.read_json(io.BytesIO(body), _SCHEMA))
+        lists = pl.DataFrame(arro3.io.read_json(b'{"lists":[[null,%b,null]]}' % text, _SCHEMA))["lists"].explode()
     except pl.exceptions.PolarsError:
         return None
-    preview = answers["response"].struct.field("preview")
-    if len(preview) != 1 or preview.null_count():
+    rows = lists.explode()
+    if len(lists) != 1 or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None
-    rows = preview.explode() if preview.list.len()[0] else preview.explode().clear()
-    return None if rows.null_count() else rows
+    return rows[1:-1]
+
+
+def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[bytes]:
+    """Cut the rows into lists of rows; a cut that is none between two of them leaves no valid JSON."""
+    while boundary := _ROW_BOUNDARY.search(body, start + size, end):
+        yield body[start : boundary.start(1)]
+        start = boundary.end(1)
+    yield body[start:end]
 
 
 def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:
-    """Check each cell, and return the rows."""
+    """Check each row and cell, and return the rows."""
     for number, row in enumerate(preview, 1):
         if not isinstance(row, list):
             raise answer.error(AnaplatInvalidAnswerError, f"row {number} of the page is not a list of cells.")
+        if len(row) != len(names):
+            raise answer.error(
+                AnaplatInvalidAnswerError,
+                f"row {number} of the page has {len(row)} cells, and the column list {len(names)} columns.",
+            )
         for index, cell in enumerate(row):
             if cell is None or (isinstance(cell, str) and _is_unicode(cell)):
                 continue
-            where = names[index] if index < len(names) else f"number {index + 1}"
             raise answer.error(
                 AnaplatInvalidAnswerError,
-                f"row {number} of the page, column {where!r}: the cell is {_kind(cell)}, where the platform "
-                "promises a text or null. Report this to the platform's administrator.",
+                f"row {number} of the page, column {names[index]!r}: the cell is {_kind(cell)}, where the "
+                "platform promises a text or null. Report this to the platform's administrator.",
             )
     return pl.Series(preview, dtype=pl.List(pl.String))
 
@@ -182,17 +221,11 @@ def _kind(cell: Any) -> str:
     return f"{json.dumps(cell)[:80]} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
 
 
-def _frame(rows: pl.Series, names: list[str], answer: Answer) -> pl.DataFrame:
-    width = len(names)
-    wrong = (rows.list.len() != width).fill_null(value=True)
-    if wrong.any():
-        number = wrong.arg_true()[0]
-        length = rows.list.len()[number]
-        raise answer.error(
-            AnaplatInvalidAnswerError,
-            f"row {number + 1} of the page has {length} cells, and the column list {width} columns.",
-        )
+def _frame(rows: pl.Series, names: list[str]) -> pl.DataFrame:
+    """Return the columns of rows that all have as many cells."""
     if rows.is_empty():
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    cells = rows.explode()
-    return pl.DataFrame([cells.gather_every(width, index).alias(name) for index, name in enumerate(names)])
+    cells = pl.col("cells")
+    width = len(names)
+    columns = [cells.gather_every(width, index).alias(name) for index, name in enumerate(names)]
+    return rows.explode().to_frame("cells").select(columns)

@@ -41,11 +41,52 @@ def test_every_text_and_null_is_kept(rows: list[list[str | None]], ascii_: bool)
     )
 )
 def test_the_fast_way_reads_what_the_exact_way_reads(rows: list[list[str | None]]) -> None:
-    content = body(rows)
-    fast = decode._arrow_rows(content)
-    assert decode._envelope(content) is not None
+    content = body(rows, utime=None)
+    place = read_head(Answer("read_rows", 200, content)).rows
+    assert place is not None
+    fast = decode._arrow_frame(content, *place, ["a", "b"])
     assert fast is not None
-    assert fast.to_list() == rows
+    assert fast.rows() == [tuple(row) for row in rows]
+
+
+@given(rows=st.lists(st.lists(cells, min_size=2, max_size=2), min_size=1), size=st.integers(0, 40))
+def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: int) -> None:
+    content = body(rows, utime=None)
+    place = read_head(Answer("read_rows", 200, content)).rows
+    assert place is not None
+    assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
+    frame = decode._arrow_frame(content, *place, ["a", "b"], size)
+    assert frame is None or frame.rows() == [tuple(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'["a","b"]],"tags":[["c","d"]',
+        b'["a","b"]],"rows":[["c","d"]',
+        b'["a","b"]],"rows":[null,["c","d"]',
+        b'["a","b"],null]}\n{"rows":[null,["c","d"]',
+        b'["a","b"]]} {"rows":[["c","d"]',
+        b'null,["a","b"]',
+        b'["a","b"]]],"lists":[[["c","d"]',
+        b'["a","b"]],["c","d"]',
+        b'["a","b"]],[["c","d"]',
+    ],
+)
+def test_what_is_not_one_list_of_rows_is_left_to_the_exact_way(text: bytes) -> None:
+    assert decode._arrow_frame(text, 0, len(text), ["a", "b"]) is None
+
+
+@pytest.mark.parametrize("lost", ["version", "utime", "rowCount", "columns"])
+def test_what_stands_between_the_rows_and_another_list_is_read(lost: str) -> None:
+    response = {**json.loads(body([["a", "b"]], utime="2026-01-01 00:00:00+0000"))["response"]}
+    response["preview"] = response.pop("preview")
+    response[lost] = response.pop(lost)
+    response["tags"] = ["x"]
+    moved = read_head(Answer("read_rows", 200, json.dumps({"result": "ok", "response": response}).encode()))
+    assert moved.snapshot.version == 3
+    assert moved.snapshot.utime is not None
+    assert moved.page().frame.rows() == [("a", "b")]
 
 
 @given(
