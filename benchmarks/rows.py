@@ -1,8 +1,8 @@
 """Time and memory of the row export, beside what users write by hand, in one run and against one server.
 
-``make bench`` runs it. Each figure is the median of several runs, each in a process of its own; imports of
-libraries are not counted, and files are written to memory, where the machine has such a folder, since a disk's
-moods are larger than the differences. Ratios hold on a noisy machine, seconds do not.
+``make bench`` runs it. Each figure is the median of several runs, in turns, each in a process of its own;
+imports of libraries are not counted, and files are written to memory, where the machine has such a folder, since
+a disk's moods are larger than the differences. Ratios hold on a noisy machine, seconds do not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 MEMORY = Path("/dev/shm")
-RUNS = 3
+RUNS = 5
 
 
 @contextmanager
@@ -32,43 +32,37 @@ def page_server(rows: int, page_size: int, latency: float = 0) -> Iterator[str]:
             server.terminate()
 
 
-def measure(
-    way: str, url: str, rows: int, page_size: int, concurrency: int = 4, runs: int = RUNS
-) -> tuple[float, float]:
-    """Return the median seconds and the median growth in MB."""
-    figures = []
+def measure(way: str, url: str, rows: int, page_size: int, concurrency: int = 4) -> tuple[float, float]:
+    """Return the seconds and the growth in MB of one run."""
     environment = {**os.environ, **({"TMPDIR": str(MEMORY)} if MEMORY.is_dir() else {})}
-    for _ in range(runs):
-        command = [sys.executable, str(HERE / "ways.py"), way, url, str(rows), str(page_size), str(concurrency)]
-        output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-        line = next(line for line in output.splitlines() if line.startswith("FIGURES"))
-        figures.append(tuple(map(float, line.split()[1:])))
-    seconds, growth = zip(*figures, strict=True)
-    return statistics.median(seconds), statistics.median(growth)
+    command = [sys.executable, str(HERE / "ways.py"), way, url, str(rows), str(page_size), str(concurrency)]
+    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    line = next(line for line in output.splitlines() if line.startswith("FIGURES"))
+    seconds, growth = map(float, line.split()[1:])
+    return seconds, growth
 
 
 def speed() -> None:
     """500,000 rows of 20 columns in ten pages."""
     print("500,000 rows × 20 columns in ten pages\n")
-    print(f"{'way':<18}{'seconds':>9}{'memory':>10}{'× floor':>9}{'requests+csv ÷':>16}")
     ways = (
-        "floor", "requests+csv", "operator csv", "operator ndjson",
-        "pandas parquet", "operator parquet", "dlt parquet",
+        "floor", "requests+csv", "operator csv", "operator ndjson", "pandas parquet", "operator parquet",
     )  # fmt: skip
-    figures = {}
+    runs: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
     with page_server(500_000, 50_000) as url:
-        for way in ways:
-            figures[way] = measure(way, url, 500_000, 50_000, runs=1 if way == "dlt parquet" else RUNS)
-            seconds, growth = figures[way]
-            by_hand = figures.get("requests+csv", (seconds, 0))[0]
-            print(
-                f"{way:<18}{seconds:>9.2f}{growth:>7.0f} MB{seconds / figures['floor'][0]:>9.1f}"
-                f"{by_hand / seconds:>16.1f}",
-                flush=True,
-            )
+        for _ in range(RUNS):  # in turns, since a machine's speed changes with the minutes
+            for way in ways:
+                runs[way].append(measure(way, url, 500_000, 50_000))
+        runs["dlt parquet"] = [measure("dlt parquet", url, 500_000, 50_000)]
+    seconds = {way: statistics.median(time for time, _ in figures) for way, figures in runs.items()}
+    growth = {way: statistics.median(memory for _, memory in figures) for way, figures in runs.items()}
+    print(f"{'way':<18}{'seconds':>9}{'memory':>10}{'× floor':>9}{'requests+csv ÷':>16}")
+    for way, time in seconds.items():
+        by_hand = seconds["requests+csv"] / time
+        print(f"{way:<18}{time:>9.2f}{growth[way]:>7.0f} MB{time / seconds['floor']:>9.1f}{by_hand:>16.1f}")
     for peer in ("pandas", "dlt"):
-        ratio = figures[f"{peer} parquet"][0] / figures["operator parquet"][0]
-        print(f"Parquet: {ratio:.1f} times as fast as {peer}")
+        ratio = seconds[f"{peer} parquet"] / seconds["operator parquet"]
+        print(f"Parquet: {ratio:.1f} times as fast as {peer}", flush=True)
 
 
 def memory() -> None:
@@ -77,7 +71,7 @@ def memory() -> None:
     for rows, page_size in ((500_000, 50_000), (5_000_000, 50_000), (500_000, 10_000), (5_000_000, 10_000)):
         with page_server(rows, page_size) as url:
             for way in ("operator csv", "operator parquet"):
-                _, growth = measure(way, url, rows, page_size, runs=1)
+                _, growth = measure(way, url, rows, page_size)
                 print(f"{way:<18}{rows:>10,} rows, pages of {page_size:>6,}: {growth:>5.0f} MB", flush=True)
 
 
@@ -87,9 +81,7 @@ def concurrency() -> None:
     seconds = {}
     with page_server(40_000, 1_000, 0.5) as url:
         for requests_at_a_time in (1, 8):
-            seconds[requests_at_a_time], _ = measure(
-                "operator csv", url, 40_000, 1_000, requests_at_a_time, runs=1
-            )
+            seconds[requests_at_a_time], _ = measure("operator csv", url, 40_000, 1_000, requests_at_a_time)
             print(f"concurrency={requests_at_a_time}: {seconds[requests_at_a_time]:.2f} s", flush=True)
     print(f"ratio {seconds[1] / seconds[8]:.1f}")
 
