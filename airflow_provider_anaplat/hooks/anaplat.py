@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -103,7 +104,8 @@ class AnaplatHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""
         try:
-            datasets = self.get_conn().list_datasets()
+            with closing(self.get_conn()) as client:
+                datasets = client.list_datasets()
         except errors.AnaplatError as error:
             layer = getattr(error, "layer", None) or next(
                 (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"

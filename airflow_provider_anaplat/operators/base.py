@@ -117,11 +117,14 @@ class AnaplatRowsOperator(AnaplatOperator):
         self.max_restarts = max_restarts
 
     def export_to(self, target: Target) -> ExportSummary:
-        """Export the rows to a target."""
+        """Export the rows to a target.
+
+        :raises AirflowFailException: the platform refuses, or the request cannot be right; a retry would not help
+        """
         from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 
         plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
-        with closing(self.client()) as client:
+        with no_useless_retry(), closing(self.client()) as client:
             return export_rows(client, plan)
 
     def succeed(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:

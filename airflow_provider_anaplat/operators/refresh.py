@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
 
@@ -110,7 +111,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         return result
 
     def _look(self) -> Dataset:
-        dataset = self.client().find_datasets([self.ds_id]).get(self.ds_id)
+        with closing(self.client()) as client:
+            dataset = client.find_datasets([self.ds_id]).get(self.ds_id)
         if dataset is None:
             raise AnaplatNotFoundError(
                 f"Dataset {self.ds_id} is not in the dataset list, so it was not refreshed. Check the id, and the "
@@ -155,11 +157,12 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         token_in = self.token_in or hook.get_extension("refresh_token_in") or "body"
         if token_in not in ("body", "header", "query"):
             raise AirflowFailException(f"refresh_token_in is {token_in!r}; it must be body, header or query.")
-        hook.get_conn().call(
-            path.replace("{dsId}", quote(self.ds_id, safe="")),
-            method=self.method or hook.get_extension("refresh_method") or "POST",
-            token_in=cast("TokenPlace", token_in),
-        )
+        with closing(hook.get_conn()) as client:
+            client.call(
+                path.replace("{dsId}", quote(self.ds_id, safe="")),
+                method=self.method or hook.get_extension("refresh_method") or "POST",
+                token_in=cast("TokenPlace", token_in),
+            )
         self.log.info("The platform has accepted the refresh of dataset %s", self.ds_id)
 
     def _resolve(self, context: Context, noted: dict[str, Any], why: str) -> None:
