@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
 
-.PHONY: help bench demo test lint types check build clean constraints
+.PHONY: help bench demo test lint types check docs build clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -34,6 +34,10 @@ types: $(INSTALLED) ## Check types
 
 check: lint types test ## Check style and types and run the tests
 
+docs: $(INSTALLED) ## Build the documentation into docs/_build/html; a warning is an error
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo "Built docs/_build/html/index.html"
+
 build: $(INSTALLED) ## Build wheel and source distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
@@ -45,7 +49,7 @@ constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	    --output-file $(CONSTRAINTS)
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .demo dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache
 
 constraints: SHELL := /bin/bash
 
