@@ -4,9 +4,10 @@ AIRFLOW ?= 3.3.2
 CONSTRAINTS := constraints/airflow-$(AIRFLOW).txt
 VENV := .venv
 BIN := $(VENV)/bin
+ALONE := $(VENV)/alone
 INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
 
-.PHONY: help bench demo test lint types check docs build clean constraints
+.PHONY: help bench demo test lint types check docs build sbom clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -41,6 +42,14 @@ docs: $(INSTALLED) ## Build the documentation into docs/_build/html; a warning i
 build: $(INSTALLED) ## Build wheel and source distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+
+sbom: build ## Install the wheel alone and write its bill of materials to dist/sbom.cdx.json
+	rm -rf $(ALONE)
+	$(PYTHON) -m venv --without-pip $(ALONE)
+	$(BIN)/python -m pip --python $(ALONE) install --quiet --disable-pip-version-check \
+	    --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" dist/*.whl
+	$(BIN)/python .ci/sbom.py $(ALONE) dist/sbom.cdx.json
 
 constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	@$(BIN)/python -m pip install --quiet uv
