@@ -86,9 +86,15 @@ class AnaplatHook(BaseHook):
         :raises AnaplatSettingsError: the connection has no usable address or template
         """
         connection = self.get_connection(self.anaplat_conn_id)
-        base_url = _arguments(connection, connection.extra_dejson)["base_url"]
         quoted = {name: quote(value, safe="") for name, value in ids.items()}
-        return url_template(key, connection.extra_dejson).format(base_url=base_url, **quoted)
+        return url_template(key, connection.extra_dejson).format(base_url=_base_url(connection), **quoted)
+
+    def base_url(self) -> str:
+        """Return the platform's address.
+
+        :raises AnaplatSettingsError: the connection has no usable address
+        """
+        return _base_url(self.get_connection(self.anaplat_conn_id))
 
     @classmethod
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
@@ -120,6 +126,10 @@ def _client(conn_id: str, connection: Any, extra: dict[str, Any]) -> AnaplatClie
     from airflow_provider_anaplat.client import AnaplatClient
 
     return AnaplatClient(**_arguments(connection, extra), observer=AirflowMetrics(conn_id))
+
+
+def _base_url(connection: Any) -> str:
+    return str(_arguments(connection, connection.extra_dejson)["base_url"])
 
 
 def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrig
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_anaplat.client.models import Dataset
     from airflow_provider_anaplat.client.operations import TokenPlace
@@ -89,7 +90,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         link_dataset(self, context, self.ds_id, noted["dataset"].get("parentDirId"))
         if not self.wait_for_completion:
             self._forget(context)
-            return dict(noted["dataset"])
+            self.done = dict(noted["dataset"])
+            return self.done
         return self.wait(
             context,
             AnaplatDatasetRefreshTrigger,
@@ -108,7 +110,17 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             raise
         self._forget(context)
         self.log.info("Dataset %s was updated at %s", self.ds_id, result["utime"])
+        self.done = result
         return result
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """Return what OpenLineage shall know; None where the dataset was not updated."""
+        if self.done is None:
+            return None
+        from airflow_provider_anaplat.lineage import lineage_of_dataset
+
+        name = self.dataset_name(self.done["dsId"])
+        return lineage_of_dataset(name, self.done["name"], created=False, query=None, declared=self.inlets)
 
     def _look(self) -> Dataset:
         with closing(self.client()) as client:

@@ -40,6 +40,9 @@ class AnaplatWaitingOperator(AnaplatOperator):
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
     """
 
+    # What the task has returned, once it has; OpenLineage's listener asks in the same process.
+    done: dict[str, Any] | None = None
+
     def __init__(
         self,
         *,
