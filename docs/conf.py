@@ -21,6 +21,7 @@ html_title = "airflow-provider-anaplat"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -32,6 +33,6 @@ autodoc_default_options = {
     "members": True,
     "show-inheritance": True,
     # What every operator has, and no reader calls.
-    "exclude-members": "template_fields, template_fields_renderers, operator_extra_links, execute, execute_complete, "
-    "poke, trigger, condition, link, serialize, run",
+    "exclude-members": "template_fields, template_fields_renderers, operator_extra_links, execute, "
+    "execute_complete, poke, trigger, condition, link, serialize, run",
 }

@@ -46,9 +46,8 @@ def operations() -> Rows:
     for operation in OPERATIONS + EXTENSIONS:
         described = "yes" if operation in OPERATIONS else "no"
         repeated = "yes" if operation.repeatable else "never blindly"
-        yield (
-            f"`{operation.name}`", f"`{operation.method} {operation.path}`", operation.token_in, repeated, described,
-        )  # fmt: skip
+        request = f"`{operation.method} {operation.path}`"
+        yield f"`{operation.name}`", request, operation.token_in, repeated, described
 
 
 def states() -> Rows:

@@ -13,7 +13,7 @@ SALES = Table.of_rows([("id", "INT"), ("city", "STRING")], [["1", "Paris"], ["2"
 
 @pytest.fixture
 def platform(monkeypatch):
-    """An embedded platform that creates datasets at once, with the connection to it."""
+    """Start an embedded platform that creates datasets at once, and name it in the connection."""
     with Simulator({"sales": SALES}, creation_statuses=["FINISHED"]) as simulator:
         connection = {"conn_type": "anaplat", "host": simulator.url, "password": simulator.token}
         monkeypatch.setenv("AIRFLOW_CONN_ANAPLAT_DEFAULT", json.dumps(connection))
