@@ -27,11 +27,13 @@ class Section:
     links: list[str]
     pictures: list[str]
     code: Counter[str]
+    figures: Counter[str]
 
     @classmethod
     def of(cls, text: str) -> Section:
         heading, prose = re.match(r"#*", text), FENCED.sub("", text)
         rows = re.findall(r"^(?:\|.*\n?)+", prose, re.MULTILINE)
+        words = re.sub(r"`[^`\n]+`|\]\([^)]+\)", "", prose)
         return cls(
             level=len(heading.group()) if heading else 0,
             blocks=FENCED.findall(text),
@@ -40,6 +42,7 @@ class Section:
             links=sorted(path.replace(LANGUAGE, "") for path in re.findall(r"(?<!!)\[[^]]*\]\(([^)#]+)", prose)),
             pictures=re.findall(r"!\[[^]]*\]\(([^)]+)\)", prose),
             code=Counter(re.findall(r"`[^`\n]+`", prose.replace("\\|", ""))),
+            figures=Counter(re.findall(r"\d+(?:[.,]\d+)*", words)),
         )
 
     def differences(self, other: Section) -> dict[str, tuple[Any, Any]]:
@@ -82,13 +85,6 @@ def test_a_translation_is_in_step(document: str) -> None:
         if (differences := one.differences(other))
     }
     assert behind == {}
-
-
-@pytest.mark.parametrize("document", TRANSLATED)
-def test_what_a_translation_links_to_is_there(document: str) -> None:
-    path = translation(document)
-    targets = re.findall(r"\]\(([^)#]+)", FENCED.sub("", path.read_text()))
-    assert [target for target in targets if "://" not in target and not (path.parent / target).exists()] == []
 
 
 @pytest.mark.parametrize("document", TRANSLATED)
