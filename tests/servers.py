@@ -1,7 +1,8 @@
-"""Small servers for what the embedded platform's own cannot be: behind TLS or a proxy, on IPv6, or out of bounds."""
+"""Small servers for what the embedded platform cannot be: behind TLS or a proxy, on IPv6, or out of bounds."""
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import threading
@@ -37,15 +38,21 @@ def serving(handle: Handle, *, host: str = "127.0.0.1", tls: ssl.SSLContext | No
             listener.shutdown(socket.SHUT_RDWR)
 
 
-def read_head(connection: socket.socket) -> bytes:
-    """Read a request up to the end of its headers, and what came along of its body."""
+def read_request(connection: socket.socket) -> bytes:
+    """Read a whole request: a connection that is closed before that is reset, with what was answered."""
     received = b""
-    while b"\r\n\r\n" not in received:
+    while b"\r\n\r\n" not in received or len(received) < _length(received):
         piece = connection.recv(65_536)
         if not piece:
             raise ConnectionError("no request came")
         received += piece
     return received
+
+
+def _length(received: bytes) -> int:
+    head = received.partition(b"\r\n\r\n")[0]
+    body = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    return len(head) + 4 + (int(body[1]) if body else 0)
 
 
 def relay(connection: socket.socket, port: int, first: bytes = b"") -> None:

@@ -207,11 +207,23 @@ class Transport:
         observe(self._settings.observer, metric, value, operation=name, **tags)
 
     def _answer(self, request: _Request) -> Answer:
+        with self._slots.one(self._closed.is_set):
+            response, body = self._exchange(request)
+        self._note_clock(response.headers.get("Date"))
+        return Answer(
+            operation=request.operation.name,
+            status=response.status_code,
+            body=body,
+            secrets=request.secrets,
+            location=response.headers.get("Location"),
+            retry_after=seconds_of(response.headers.get("Retry-After")),
+        )
+
+    def _exchange(self, request: _Request) -> tuple[requests.Response, bytes]:
         settings, name = self._settings, request.operation.name
         try:
-            with self._slots.one(self._closed.is_set):
-                response = self._send_once(request)
-                body = read_body(response, name, settings.max_answer_mb, settings.read_timeout)
+            response = self._send_once(request)
+            return response, read_body(response, name, settings.max_answer_mb, settings.read_timeout)
         except requests.RequestException as error:
             # Not "from error": what lower layers say may hold an address with a password, or query parameters.
             raise connection_error(name, settings.base_url, error, request.secrets) from None
@@ -219,15 +231,6 @@ class Transport:
             raise errors.AnaplatInvalidAnswerError(
                 f"{name}: the answer's headers cannot be read.", operation=name
             ) from None
-        self._note_clock(response.headers.get("Date"))
-        return Answer(
-            operation=name,
-            status=response.status_code,
-            body=body,
-            secrets=request.secrets,
-            location=response.headers.get("Location"),
-            retry_after=seconds_of(response.headers.get("Retry-After")),
-        )
 
     def _send_once(self, request: _Request) -> requests.Response:
         settings = self._settings

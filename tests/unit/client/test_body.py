@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from servers import read_head, serving
+from servers import read_request, serving
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.client.models import NewUser
@@ -39,7 +39,7 @@ def answer(pieces: Iterable[bytes], *headers: str) -> Callable[[socket.socket], 
     head = "\r\n".join(["HTTP/1.1 200 OK", "Connection: close", *headers, "", ""]).encode()
 
     def handle(connection: socket.socket) -> None:
-        read_head(connection)
+        read_request(connection)
         connection.sendall(head)
         for piece in pieces:
             connection.sendall(piece)
@@ -81,7 +81,7 @@ def test_an_answer_up_to_the_limit_is_read_whole(packing: str) -> None:
 @pytest.mark.parametrize("packing", PACKINGS)
 def test_an_answer_beyond_the_limit_is_an_error_that_says_what_to_do(packing: str) -> None:
     body, headers = PACKINGS[packing](PADDED + b" ")
-    with pytest.raises(errors.AnaplatAnswerTooLargeError, match="list_datasets: .* larger than 4 MB") as raised:
+    with pytest.raises(errors.AnaplatAnswerTooLargeError, match=r"list_datasets: .* larger than 4 MB") as raised:
         list_datasets(answer([body], *headers))
     assert re.search("page_size.*max_answer_mb", str(raised.value))
     assert isinstance(raised.value, errors.NeedsAPersonError)
@@ -133,17 +133,16 @@ def test_a_write_whose_answer_is_too_large_may_have_been_carried_out() -> None:
             client.create_users([NewUser(login_id="a", name="A")])
 
 
-@pytest.mark.parametrize("headers", [["Content-Length: 1000000"], [], ["Transfer-Encoding: chunked"]])
+@pytest.mark.parametrize("headers", [["Content-Length: 1000000"], []])
 def test_an_answer_that_drips_ends(headers: list[str]) -> None:
     """Each byte is in time for the read time-out, and the last of them would come in days."""
-    drop = chunked(b" ")[:-5] if "chunked" in str(headers) else b" "
     over = threading.Event()
 
     def drops() -> Iterable[bytes]:
         while not over.wait(0.05):
-            yield drop
+            yield b" "
 
-    with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s.*read_timeout") as raised:
+    with pytest.raises(errors.AnaplatTimeoutError, match=r"did not end within 5 s.*read_timeout") as raised:
         list_datasets(answer(drops(), *headers), read_timeout=0.5)
     over.set()
     assert raised.value.layer == "HTTP"
