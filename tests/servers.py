@@ -21,7 +21,7 @@ def serving(handle: Handle, *, host: str = "127.0.0.1", tls: ssl.SSLContext | No
         def serve(connection: socket.socket) -> None:
             with suppress(OSError):  # whoever is connected may leave at any time
                 if tls is not None:
-                    connection = tls.wrap_socket(connection, server_side=True)
+                    connection = _secure(connection, tls)
                 with connection:
                     handle(connection)
             connection.close()
@@ -36,6 +36,19 @@ def serving(handle: Handle, *, host: str = "127.0.0.1", tls: ssl.SSLContext | No
         yield listener.getsockname()[1]
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
+
+
+def _secure(connection: socket.socket, tls: ssl.SSLContext) -> socket.socket:
+    secure = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+    try:
+        secure.do_handshake()
+    except ssl.SSLError:  # leaves the client the time to read why
+        with socket.socket(fileno=secure.detach()) as plain:
+            plain.shutdown(socket.SHUT_WR)
+            while plain.recv(65_536):
+                pass
+        raise
+    return secure
 
 
 def read_request(connection: socket.socket) -> bytes:
