@@ -41,7 +41,7 @@ class Section:
             items=len(re.findall(r"^ *(?:[-*]|\d+\.) ", prose, re.MULTILINE)),
             links=sorted(path.replace(LANGUAGE, "") for path in re.findall(r"(?<!!)\[[^]]*\]\(([^)#]+)", prose)),
             pictures=re.findall(r"!\[[^]]*\]\(([^)]+)\)", prose),
-            code=Counter(re.findall(r"`[^`\n]+`", prose.replace("\\|", ""))),
+            code=Counter(re.findall(r"`[^`\n]+`", prose.replace("\\|", "").replace(LANGUAGE, ""))),
             figures=Counter(re.findall(r"\d+(?:[.,]\d+)*", words)),
         )
 
