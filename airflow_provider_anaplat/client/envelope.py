@@ -163,7 +163,7 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
     if message is not None:
         message = redact(message, answer.secrets)
     said = f" The platform says: {message}" + (f" (code {code})" if code is not None else "") if message else ""
-    if said and not said.endswith((".", "。", "!", ")")):
+    if said and not said.endswith((".", "。", "!")):
         said += "."
     raise answer.error(
         error_type,
