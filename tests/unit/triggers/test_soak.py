@@ -16,7 +16,7 @@ from conftest import TEXTS
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
 
-POLLS = 3600  # of an hour, one a second
+POLLS = 1800  # of an hour, one every two seconds
 ROUNDS = 12  # in which everybody comes, waits and goes
 WAITERS = 5
 FAULTS = (replies.http_status(503), replies.reset(), replies.cut(), replies.http_status(429, retry_after="0"))
