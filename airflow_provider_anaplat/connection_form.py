@@ -1,6 +1,8 @@
 """The connection form, as data: Airflow 3.2 reads it from the provider's metadata, older ones from the hook.
 
-The keys of :data:`FIELDS` are the extras that :mod:`airflow_provider_anaplat.hooks.settings` understands.
+The keys of :data:`FIELDS` are the extras that :mod:`airflow_provider_anaplat.hooks.settings` understands. No name
+but that of a secret may hold "token" or another word that Airflow takes for a secret's: it would hide the value in
+the form, and the value's text in every log.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ _COUNT = {"type": ["integer", "null"], "minimum": 0, "maximum": 20}
 _CONNECTIONS = {"type": ["integer", "null"], "minimum": 1, "maximum": 1000}
 _MEGABYTES = {"type": ["integer", "null"], "minimum": 1, "maximum": 65_536}
 _OBJECT = {"type": ["object", "null"]}
+_PLACE = {"type": ["string", "null"], "enum": ["body", "header", "query"]}
 
 
 def _field(label: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -59,20 +62,14 @@ FIELDS: dict[str, dict[str, Any]] = {
         'Proxy address by scheme: {"https": "http://proxy:3128"}; by default those of the environment.',
         _OBJECT,
     ),
-    "task_status": _field(
-        "Task status",
-        'How your platform is asked for a task, where that differs from GET /public-api/task/status: '
-        '{"path": ..., "method": ..., "params": {...}, "token_in": ...}.',
-        _OBJECT,
-    ),
     "dataset_url": _field(
-        "Dataset page",
+        "Dataset link",
         "Template of a dataset's web address, for the links of tasks, with {base_url}, {dirId} and {dsId}; by "
         f"default {URL_TEMPLATES['dataset_url']}.",
         _TEXT,
     ),
     "page_url": _field(
-        "Page",
+        "Page link",
         "Template of a page's web address, for the links of tasks, with {base_url} and {pgId}; by default "
         f"{URL_TEMPLATES['page_url']}.",
         _TEXT,
@@ -83,8 +80,14 @@ FIELDS: dict[str, dict[str, Any]] = {
         _TEXT,
     ),
     "refresh_method": _field("Refresh: method", "HTTP method of a refresh; POST by default.", _TEXT),
-    "refresh_token_in": _field(
-        "Refresh: token in", "Where the token of a refresh goes: body (the default), header or query.", _TEXT
+    "refresh_auth_in": _field(
+        "Refresh: token in", "Where the token of a refresh goes: body (the default), header or query.", _PLACE
+    ),
+    "task_status": _field(
+        "Task status",
+        'How your platform is asked for a task, where that differs from GET /public-api/task/status: '
+        '{"path": ..., "method": ..., "params": {...}, "auth_in": ...}.',
+        _OBJECT,
     ),
 }  # fmt: skip
 
@@ -104,11 +107,11 @@ PLACEHOLDERS = {
     "verify": "true",
     "cert": "/etc/anaplat/client.pem",
     "proxies": '{"https": "http://proxy:3128"}',
-    "task_status": '{"path": "/public-api/task/{taskId}", "token_in": "header"}',
     **URL_TEMPLATES,
     "refresh_path": "/public-api/data-source/{dsId}/refresh",
     "refresh_method": "POST",
-    "refresh_token_in": "body",
+    "refresh_auth_in": "body",
+    "task_status": '{"path": "/public-api/task/{taskId}", "auth_in": "header"}',
 }
 
 

@@ -25,7 +25,7 @@ with DAG(
     create = AnaplatCreateDatasetOperator(
         task_id="create_dataset",
         account_id="warehouse",
-        name="flights {{ ds }}",
+        name="flights {{ run_id }}",
         table_query={"query_type": "table", "table": "flights"},
     )
     wait = AnaplatDatasetTaskSensor(

@@ -166,7 +166,7 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
     if message is not None:
         message = redact(message, answer.secrets)
     said = f" The platform says: {message}" + (f" (code {code})" if code is not None else "") if message else ""
-    if said and not said.endswith((".", "。", "!", ")")):
+    if said and not said.endswith((".", "。", "!")):
         said += "."
     proxy = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
     raise answer.error(

@@ -24,13 +24,14 @@ class TaskStatusCall:
     :param path: path below the base address
     :param method: HTTP method
     :param params: query parameters, without the token
-    :param token_in: where the token goes: ``query``, ``body`` or ``header``
+    :param auth_in: where the token goes: ``query``, ``body`` or ``header``. It has no "token" in its name, since
+        Airflow hides in every log what stands under such a name in a connection
     """
 
     path: str = GET_TASK.path
     method: str = GET_TASK.method
     params: Mapping[str, str] = field(default_factory=lambda: {"taskId": _PLACE})
-    token_in: TokenPlace = GET_TASK.token_in
+    auth_in: TokenPlace = GET_TASK.token_in
 
     @classmethod
     def of(cls, *given: Mapping[str, Any] | None) -> TaskStatusCall:
@@ -44,13 +45,9 @@ class TaskStatusCall:
         unknown = set(described) - {field.name for field in fields(cls)}
         call = cls(**{name: value for name, value in described.items() if name not in unknown})
         texts = (call.path, call.method, *(call.params if isinstance(call.params, Mapping) else (None,)))
-        if (
-            unknown
-            or not all(isinstance(text, str) for text in texts)
-            or call.token_in not in get_args(TokenPlace)
-        ):
+        if unknown or not all(isinstance(text, str) for text in texts) or call.auth_in not in get_args(TokenPlace):
             raise AnaplatRequestError(
-                f"task_status is unusable: it takes path, method, params (an object) and token_in "
+                f"task_status is unusable: it takes path, method, params (an object) and auth_in "
                 f"({', '.join(get_args(TokenPlace))}); it holds {', '.join(sorted(described))}."
             )
         return call
@@ -58,7 +55,7 @@ class TaskStatusCall:
     def operation(self, task_id: str) -> Operation[TaskStatus]:
         """Return the row of the operation table for one task."""
         path = self.path.replace(_PLACE, quote(task_id, safe=""))
-        return replace(GET_TASK, path=path, method=self.method.upper(), token_in=self.token_in)
+        return replace(GET_TASK, path=path, method=self.method.upper(), token_in=self.auth_in)
 
     def params_for(self, task_id: str) -> dict[str, str]:
         """Return the query parameters for one task."""

@@ -34,7 +34,7 @@ class AnaplatHook(BaseHook):
     Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
     ``max_retries``, ``max_connections``, ``max_answer_mb``, ``verify``, ``cert``, ``proxies`` and ``task_status``,
     as at :class:`~airflow_provider_anaplat.client.client.AnaplatClient`; ``dataset_url`` and ``page_url``, for
-    links; ``refresh_path``, ``refresh_method`` and ``refresh_token_in``, for refreshes. Each has its field in
+    links; ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``, for refreshes. Each has its field in
     :mod:`~airflow_provider_anaplat.connection_form`.
 
     :param anaplat_conn_id: id of the Airflow connection
@@ -119,7 +119,8 @@ class AnaplatHook(BaseHook):
             return False, f"{layer}: {error}"
         except Exception as error:  # noqa: BLE001 - the person who presses Test shall read it, whatever it is
             return False, f"Unexpected: {type(error).__name__} ({error})"
-        return True, f"The platform answers, and the token is good for {len(datasets)} datasets."
+        count = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
+        return True, f"The platform answers, and the token is good for {count}."
 
 
 def _client(conn_id: str, connection: Any, extra: dict[str, Any]) -> AnaplatClient:

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.connection_form import URL_TEMPLATES
 log = logging.getLogger(__name__)
 
 # Extras that say where a deployment has what the contract names without describing; operators read them.
-EXTENSION_EXTRAS = frozenset({"refresh_path", "refresh_method", "refresh_token_in"})
+EXTENSION_EXTRAS = frozenset({"refresh_path", "refresh_method", "refresh_auth_in"})
 
 # What may stand in braces in the extras that are templates of web addresses.
 _IN_BRACES = {"dataset_url": {"base_url", "dirId", "dsId"}, "page_url": {"base_url", "pgId"}}
@@ -58,7 +58,7 @@ def client_arguments(
         convert = _EXTRAS.get(key)
         if convert is None:
             log.warning("The connection's extra %r is not known to Anaplat, and does nothing", key)
-        elif value is not None and value != "":
+        elif value not in (None, "", {}):
             arguments[key] = _converted(key, value, convert)
     return arguments
 

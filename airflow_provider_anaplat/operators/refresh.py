@@ -36,7 +36,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
 
     **An extension**: the contract names dataset update tasks without describing them. Path, method and place of
     the token are those that platforms of this family are known to have; where yours differ, give the arguments or
-    the connection's extras ``refresh_path``, ``refresh_method`` and ``refresh_token_in``. The wait itself rests on
+    the connection's extras ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``. The wait itself rests on
     operation 2: the dataset's ``utime`` must be later than before, and its status a success.
 
     The refresh is asked for once. Where the answer is lost, the dataset list is looked at: an update that runs or
@@ -166,9 +166,9 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     def _ask(self) -> None:
         hook = AnaplatHook(self.anaplat_conn_id)
         path = self.path or hook.get_extension("refresh_path") or _PATH
-        token_in = self.token_in or hook.get_extension("refresh_token_in") or "body"
+        token_in = self.token_in or hook.get_extension("refresh_auth_in") or "body"
         if token_in not in ("body", "header", "query"):
-            raise AirflowFailException(f"refresh_token_in is {token_in!r}; it must be body, header or query.")
+            raise AirflowFailException(f"refresh_auth_in is {token_in!r}; it must be body, header or query.")
         with closing(hook.get_conn()) as client:
             client.call(
                 path.replace("{dsId}", quote(self.ds_id, safe="")),

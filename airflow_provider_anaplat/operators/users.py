@@ -42,7 +42,7 @@ class UnshownUsers(Sequence[Any]):
         return iter(self._users)
 
     def __repr__(self) -> str:
-        return f"{len(self)} users"
+        return "1 user" if len(self) == 1 else f"{len(self)} users"
 
     def serialize(self) -> str:
         """Return what Airflow shows of them."""

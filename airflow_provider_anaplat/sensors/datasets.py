@@ -43,7 +43,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param platform_task_id: with ``probe="task"``, ``taskId`` of the creation. Where there is none, as of a
         dataset that was found, the dataset list is watched (templated)
     :param task_status: with ``probe="task"``, how to ask, where the connection's extra ``task_status`` does not
-        say it: ``path``, ``method``, ``params``, ``token_in`` (``query``, ``header`` or ``body``); ``{taskId}``
+        say it: ``path``, ``method``, ``params``, ``auth_in`` (``query``, ``header`` or ``body``); ``{taskId}``
         stands for the id (templated)
 
     Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`, which also

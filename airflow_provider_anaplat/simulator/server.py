@@ -28,10 +28,14 @@ DEFAULT_TOKEN = "simulator-token"
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A line of the ledger: a request as the platform saw it."""
+    """A line of the ledger: a request as the platform saw it.
+
+    :param query: what follows the path's ``?``, as it was sent
+    """
 
     operation: str
     path: str
+    query: str
     headers: Mapping[str, str]
     body: Any
 
@@ -170,7 +174,9 @@ class Simulator:
         except ValueError:
             body = None
         with self._lock:
-            self.ledger.append(ReceivedRequest(operation.name, request.url.path, dict(request.headers), body))
+            self.ledger.append(
+                ReceivedRequest(operation.name, request.url.path, request.url.query, dict(request.headers), body)
+            )
             planned = self._next_fault(operation.name, body)
             if planned and not (planned.after_act or planned.fault.needs_answer):
                 return planned.fault.spoil(Reply())

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import jsonschema
 import pytest
-from airflow.providers.common.compat.sdk import Connection
+from airflow.providers.common.compat.sdk import Connection, redact
 
 from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat.client.errors import AnaplatSettingsError
@@ -31,12 +31,12 @@ FILLED: dict[str, Any] = {
     "verify": "false",
     "cert": None,
     "proxies": {"https": "http://proxy:3128"},
-    "task_status": {"path": "/public-api/task/{taskId}", "token_in": "header"},
+    "task_status": {"path": "/public-api/task/{taskId}", "auth_in": "header"},
     "dataset_url": "{base_url}/{dsId}",
     "page_url": "{base_url}/p/{pgId}",
     "refresh_path": "/public-api/refresh/{dsId}",
     "refresh_method": "GET",
-    "refresh_token_in": "header",
+    "refresh_auth_in": "header",
 }
 
 
@@ -53,9 +53,29 @@ def test_each_extra_has_its_field_and_each_field_its_extra() -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_takes_what_the_settings_take(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(FIELDS[name]["schema"])
+    jsonschema.validate(FILLED[name], FIELDS[name]["schema"])
     for value in (FILLED[name], None):
-        jsonschema.validate(value, FIELDS[name]["schema"])
         arguments({name: value})
+
+
+def test_an_editor_that_was_left_empty_is_as_if_not_given() -> None:
+    empty = arguments({name: {} for name in ("proxies", "task_status")})
+    assert set(empty) == {"base_url", "token"}
+
+
+def names_in(value: Any) -> set[str]:
+    """Return all names in an extra, however deep."""
+    return (
+        {*value, *(name for held in value.values() for name in names_in(held))}
+        if isinstance(value, dict)
+        else set()
+    )
+
+
+def test_airflow_hides_secrets_alone() -> None:
+    # What stands under a name like a secret's is hidden in the form, and its text in every log: "header", for one.
+    hidden = {name for name in names_in(FILLED) if redact({name: "text"}) != {name: "text"}}
+    assert hidden == {"user_token", "proxies"}  # an address of a proxy may hold a password
 
 
 @pytest.mark.parametrize("name", [name for name, field in FIELDS.items() if "minimum" in field["schema"]])

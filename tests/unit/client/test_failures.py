@@ -240,7 +240,7 @@ def test_the_platforms_code_and_message_are_kept(client: AnaplatClient, platform
         client.list_datasets()
     error = raised.value
     assert (error.status, error.code, error.platform_message) == (200, 1004, "没有权限")
-    assert "没有权限" in str(error)
+    assert "The platform says: 没有权限 (code 1004). " in str(error)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def test_or_from_the_connection(platform: Simulator, connect: Connect) -> None:
     connect(platform, extra={"max_retries": 0, "refresh_path": "/public-api/elsewhere/{dsId}"})
     with pytest.raises(errors.AnaplatNotFoundError):
         in_the_worker()
-    connect(platform, extra={"refresh_token_in": "nowhere"})
+    connect(platform, extra={"refresh_auth_in": "nowhere"})
     with pytest.raises(AirflowFailException, match="nowhere"):
         in_the_worker()
 

@@ -124,7 +124,7 @@ def test_a_call_that_fails_for_a_while_is_tolerated(wait: Wait, platform: Simula
     assert wait(max_poll_failures=3)["status"] == "FINISHED"
 
 
-HEADER = {"path": "/public-api/data-source/{taskId}/columns", "method": "post", "params": {}, "token_in": "header"}
+HEADER = {"path": "/public-api/data-source/{taskId}/columns", "method": "post", "params": {}, "auth_in": "header"}
 
 
 def test_how_to_ask_comes_from_the_arguments_or_the_connection(
@@ -143,13 +143,13 @@ def test_how_to_ask_comes_from_the_arguments_or_the_connection(
         "path": "/public-api/task/status",
         "method": "GET",
         "params": {"taskId": "{taskId}"},
-        "token_in": "query",
+        "auth_in": "query",
     }
     assert wait(task_status=call)["status"] == "FINISHED"
 
 
 @pytest.mark.parametrize(
-    "call", [{"pth": "/public-api/x"}, {"token_in": "cookie"}, {"params": "taskId"}, {"path": "/elsewhere"}]
+    "call", [{"pth": "/public-api/x"}, {"auth_in": "cookie"}, {"params": "taskId"}, {"path": "/elsewhere"}]
 )
 def test_a_call_that_cannot_be_is_refused_before_it_is_sent(
     wait: Wait, platform: Simulator, call: dict[str, Any]
