@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NOT_SOURCES = (".git", "_build", ".venv", ".demo", "dist", "build", "__pycache__", ".*_cache")
+NOT_SOURCES = (".git", "_build", ".venv*", ".demo", "dist", "build", "__pycache__", ".*_cache")
 
 
 def build(tree: Path, environment: dict[str, str]) -> dict[str, Path]:
