@@ -4,9 +4,10 @@ AIRFLOW ?= 3.3.2
 CONSTRAINTS := constraints/airflow-$(AIRFLOW).txt
 VENV := .venv
 BIN := $(VENV)/bin
+ALONE := $(VENV)/alone
 INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
 
-.PHONY: help bench demo test lint types check build clean constraints
+.PHONY: help bench demo test lint types check docs build sbom clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -34,9 +35,21 @@ types: $(INSTALLED) ## Check types
 
 check: lint types test ## Check style and types and run the tests
 
+docs: $(INSTALLED) ## Build the documentation into docs/_build/html; a warning is an error
+	@$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo "Built docs/_build/html/index.html"
+
 build: $(INSTALLED) ## Build wheel and source distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
+
+sbom: build ## Install the wheel alone and write its bill of materials to dist/sbom.cdx.json
+	rm -rf $(ALONE)
+	$(PYTHON) -m venv --without-pip $(ALONE)
+	$(BIN)/python -m pip --python $(ALONE) install --quiet --disable-pip-version-check \
+	    --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" dist/*.whl
+	$(BIN)/python .ci/sbom.py $(ALONE) dist/sbom.cdx.json
 
 constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	@$(BIN)/python -m pip install --quiet uv
@@ -45,7 +58,7 @@ constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	    --output-file $(CONSTRAINTS)
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .demo dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache
 
 constraints: SHELL := /bin/bash
 

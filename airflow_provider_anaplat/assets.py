@@ -41,10 +41,18 @@ def create_asset(*, host: str, ds_id: str, extra: Mapping[str, Any] | None = Non
     :param ds_id: id of the dataset
     :param extra: plain JSON that describes the asset
     """
+    return Asset(uri=dataset_uri(host, ds_id), extra=dict(extra or {}))
+
+
+def dataset_uri(host: str, ds_id: str) -> str:
+    """Return the URI of a dataset's asset.
+
+    :param host: the platform's address, as in the connection's host field: with or without scheme, port and prefix
+    :param ds_id: id of the dataset
+    """
     parts = urlsplit(host if "://" in host else f"//{host}")
     path = f"{parts.path.rstrip('/')}/{_FOLDER}/{quote(ds_id, safe='')}"
-    uri = sanitize_uri(SplitResult(_SCHEME, parts.netloc, path, "", "")).geturl()
-    return Asset(uri=uri, extra=dict(extra or {}))
+    return sanitize_uri(SplitResult(_SCHEME, parts.netloc, path, "", "")).geturl()
 
 
 def describe_events(context: Context, outlets: Iterable[Any], result: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ _URIS = [
         "schemes": ["anaplat"],
         "handler": "airflow_provider_anaplat.assets.sanitize_uri",
         "factory": "airflow_provider_anaplat.assets.create_asset",
+        "to_openlineage_converter": "airflow_provider_anaplat.lineage.convert_asset_to_openlineage",
     }
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -85,9 +86,15 @@ class AnaplatHook(BaseHook):
         :raises AnaplatSettingsError: the connection has no usable address or template
         """
         connection = self.get_connection(self.anaplat_conn_id)
-        base_url = _arguments(connection, connection.extra_dejson)["base_url"]
         quoted = {name: quote(value, safe="") for name, value in ids.items()}
-        return url_template(key, connection.extra_dejson).format(base_url=base_url, **quoted)
+        return url_template(key, connection.extra_dejson).format(base_url=_base_url(connection), **quoted)
+
+    def base_url(self) -> str:
+        """Return the platform's address.
+
+        :raises AnaplatSettingsError: the connection has no usable address
+        """
+        return _base_url(self.get_connection(self.anaplat_conn_id))
 
     @classmethod
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
@@ -103,7 +110,8 @@ class AnaplatHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""
         try:
-            datasets = self.get_conn().list_datasets()
+            with closing(self.get_conn()) as client:
+                datasets = client.list_datasets()
         except errors.AnaplatError as error:
             layer = getattr(error, "layer", None) or next(
                 (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"
@@ -119,6 +127,10 @@ def _client(conn_id: str, connection: Any, extra: dict[str, Any]) -> AnaplatClie
     from airflow_provider_anaplat.client import AnaplatClient
 
     return AnaplatClient(**_arguments(connection, extra), observer=AirflowMetrics(conn_id))
+
+
+def _base_url(connection: Any) -> str:
+    return str(_arguments(connection, connection.extra_dejson)["base_url"])
 
 
 def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,11 @@ from airflow_provider_anaplat.links import AnaplatDatasetLink
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_anaplat.client import AnaplatClient
+    from airflow_provider_anaplat.client.models import Column
+    from airflow_provider_anaplat.lineage import Name
     from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
     from airflow_provider_anaplat.rows.pages import RowQuery
     from airflow_provider_anaplat.rows.targets import Target
@@ -63,6 +66,12 @@ class AnaplatOperator(BaseOperator):
         """Return a client of the platform."""
         return AnaplatHook(self.anaplat_conn_id).get_conn()
 
+    def dataset_name(self, ds_id: str) -> Name:
+        """Return how OpenLineage names a dataset of the platform."""
+        from airflow_provider_anaplat.lineage import name_of_dataset
+
+        return name_of_dataset(AnaplatHook(self.anaplat_conn_id).base_url(), ds_id)
+
 
 class AnaplatRowsOperator(AnaplatOperator):
     """An operator that takes the rows of a dataset somewhere (contract: operation 3).
@@ -88,6 +97,8 @@ class AnaplatRowsOperator(AnaplatOperator):
 
     template_fields: Sequence[str] = ("ds_id", "sort_by", "sort_type", "filter", "anaplat_conn_id")
     operator_extra_links = (AnaplatDatasetLink(),)
+    # What the task has returned and read, once it has; OpenLineage's listener asks in the same process.
+    written: tuple[Mapping[str, Any], Sequence[Column]] | None = None
 
     def __init__(
         self,
@@ -117,17 +128,41 @@ class AnaplatRowsOperator(AnaplatOperator):
         self.max_restarts = max_restarts
 
     def export_to(self, target: Target) -> ExportSummary:
-        """Export the rows to a target."""
+        """Export the rows to a target.
+
+        :raises AirflowFailException: the platform refuses, or the request cannot be right; a retry would not help
+        """
         from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 
         plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
-        with closing(self.client()) as client:
+        with no_useless_retry(), closing(self.client()) as client:
             return export_rows(client, plan)
 
-    def succeed(self, context: Context, result: dict[str, Any]) -> dict[str, Any]:
-        """Say in the events of the task's assets what it has written, and return its result."""
+    def succeed(self, context: Context, result: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
+        """Say in the events of the task's assets what it has written, note it for OpenLineage, and return it.
+
+        :param context: the task's context
+        :param result: what the task returns
+        :param columns: those that were read; none where an earlier attempt has read them
+        """
         describe_events(context, self.outlets, result)
+        self.written = result, columns
         return result
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """Return what OpenLineage shall know; None where the task has written nothing."""
+        if self.written is None:
+            return None
+        from airflow_provider_anaplat.lineage import lineage_of_rows
+
+        result, columns = self.written
+        return lineage_of_rows(
+            self.dataset_name(result["dsId"]), self.target_name(), result, columns, self.outlets
+        )
+
+    def target_name(self) -> Name | None:
+        """Return how OpenLineage names what the rows were written to; None where it has no name for it."""
+        raise NotImplementedError
 
     def row_query(self) -> RowQuery:
         """Return which rows to read, and how."""

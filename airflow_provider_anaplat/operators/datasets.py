@@ -17,6 +17,7 @@ from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask
     from airflow_provider_anaplat.datasets.creation import IfExists
@@ -121,6 +122,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         link_dataset(self, context, task.ds_id, self.parent_dir_id)
         created = task.model_dump(mode="json", by_alias=True, include={"task_id", "ds_id", "status", "result"})
         if not self.wait_for_completion:
+            self.done = created
             return created
         return self.wait(context, AnaplatDatasetTaskTrigger, {"taskId": created["taskId"]}, ds_id=created["dsId"])
 
@@ -128,7 +130,18 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         """End as the event of the wait says."""
         dataset = self.outcome(event, AnaplatDatasetTaskTrigger.condition)
         link_dataset(self, context, dataset["dsId"], dataset.get("parentDirId"))
-        return {"taskId": (event or {})["carried"].get("taskId"), **dataset}
+        self.done = {"taskId": (event or {})["carried"].get("taskId"), **dataset}
+        return self.done
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """Return what OpenLineage shall know; None where no dataset was created or found."""
+        if self.done is None:
+            return None
+        from airflow_provider_anaplat.lineage import lineage_of_dataset
+
+        name, query = self.dataset_name(self.done["dsId"]), self.table_query.get("query")
+        created = self.done["taskId"] is not None  # and not found
+        return lineage_of_dataset(name, self.name, created=created, query=query, declared=self.inlets)
 
     def _find_or_create(self, context: Context) -> CreationTask:
         """Return the creation of this DAG run, or of the dataset that it shall reuse."""

@@ -138,6 +138,8 @@ class _CommitOperator(_PartitionedOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return what was exported."""
+        from airflow_provider_anaplat.client.models import Column
+
         link_dataset(self, context, self.ds_id)
         file_format, _ = self.file_format_and_suffix()
         manifest = self.partitioned(context).commit(self.sink(file_format))
@@ -153,4 +155,4 @@ class _CommitOperator(_PartitionedOperator):
             "bytes": manifest["bytes"],
             "parts": len(manifest["files"]),
         }
-        return self.succeed(context, result)
+        return self.succeed(context, result, [Column.model_validate(column) for column in manifest["columns"]])

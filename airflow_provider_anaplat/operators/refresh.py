@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
 
@@ -19,6 +20,7 @@ from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrig
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.openlineage.extractors import OperatorLineage
 
     from airflow_provider_anaplat.client.models import Dataset
     from airflow_provider_anaplat.client.operations import TokenPlace
@@ -88,7 +90,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         link_dataset(self, context, self.ds_id, noted["dataset"].get("parentDirId"))
         if not self.wait_for_completion:
             self._forget(context)
-            return dict(noted["dataset"])
+            self.done = dict(noted["dataset"])
+            return self.done
         return self.wait(
             context,
             AnaplatDatasetRefreshTrigger,
@@ -107,10 +110,21 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             raise
         self._forget(context)
         self.log.info("Dataset %s was updated at %s", self.ds_id, result["utime"])
+        self.done = result
         return result
 
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """Return what OpenLineage shall know; None where the dataset was not updated."""
+        if self.done is None:
+            return None
+        from airflow_provider_anaplat.lineage import lineage_of_dataset
+
+        name = self.dataset_name(self.done["dsId"])
+        return lineage_of_dataset(name, self.done["name"], created=False, query=None, declared=self.inlets)
+
     def _look(self) -> Dataset:
-        dataset = self.client().find_datasets([self.ds_id]).get(self.ds_id)
+        with closing(self.client()) as client:
+            dataset = client.find_datasets([self.ds_id]).get(self.ds_id)
         if dataset is None:
             raise AnaplatNotFoundError(
                 f"Dataset {self.ds_id} is not in the dataset list, so it was not refreshed. Check the id, and the "
@@ -155,11 +169,12 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         token_in = self.token_in or hook.get_extension("refresh_auth_in") or "body"
         if token_in not in ("body", "header", "query"):
             raise AirflowFailException(f"refresh_auth_in is {token_in!r}; it must be body, header or query.")
-        hook.get_conn().call(
-            path.replace("{dsId}", quote(self.ds_id, safe="")),
-            method=self.method or hook.get_extension("refresh_method") or "POST",
-            token_in=cast("TokenPlace", token_in),
-        )
+        with closing(hook.get_conn()) as client:
+            client.call(
+                path.replace("{dsId}", quote(self.ds_id, safe="")),
+                method=self.method or hook.get_extension("refresh_method") or "POST",
+                token_in=cast("TokenPlace", token_in),
+            )
         self.log.info("The platform has accepted the refresh of dataset %s", self.ds_id)
 
     def _resolve(self, context: Context, noted: dict[str, Any], why: str) -> None:

@@ -12,6 +12,7 @@ from airflow_provider_anaplat.operators.paths import format_of, path_of
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_anaplat.lineage import Name
     from airflow_provider_anaplat.rows.sinks import FileFormat, Sink
     from airflow_provider_anaplat.rows.streams import Encoding
     from airflow_provider_anaplat.rows.targets import Target
@@ -82,7 +83,13 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
             "utime": summary.utime,
             "bytes": summary.bytes,
         }
-        return self.succeed(context, result)
+        return self.succeed(context, result, summary.read)
+
+    def target_name(self) -> Name:
+        """Return how OpenLineage names the file, or the folder of parts."""
+        from airflow_provider_anaplat.lineage import name_of_file
+
+        return name_of_file(str(self.output_path))
 
     def file_format_and_suffix(self) -> tuple[FileFormat, str]:
         """Return the format, and the suffix of its files with that of their compression."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +39,9 @@ class AnaplatWaitingOperator(AnaplatOperator):
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
     """
+
+    # What the task has returned, once it has; OpenLineage's listener asks in the same process.
+    done: dict[str, Any] | None = None
 
     def __init__(
         self,
@@ -92,7 +96,8 @@ class AnaplatWaitingOperator(AnaplatOperator):
             left = deadline - time.time() + 2 * self.poll_interval + _GRACE
             self.defer(trigger=waiting, method_name="execute_complete", timeout=timedelta(seconds=left))
         wait = Wait(trigger.condition.of(waiting), self.log, deadline, self.max_poll_failures)
-        event = wait_here(self.client().without_retries(), wait, self.poll_interval)
+        with closing(self.client().without_retries()) as client:
+            event = wait_here(client, wait, self.poll_interval)
         return self.execute_complete(context, {**event, "carried": waiting.carried})
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:

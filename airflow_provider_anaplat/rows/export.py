@@ -14,6 +14,7 @@ import tenacity
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTED
+from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.rows.decode import Page, Snapshot
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
@@ -57,6 +58,7 @@ class ExportSummary:
     :param columns: number of columns
     :param bytes: size of the file, or of all parts; None where the target knows no size
     :param parent_dir_id: id of the directory that the dataset is in, where it is in one
+    :param read: the columns as the platform describes them
     """
 
     rows: int
@@ -65,6 +67,7 @@ class ExportSummary:
     utime: str | None
     bytes: int | None
     parent_dir_id: str | None = None
+    read: tuple[Column, ...] = ()
 
 
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
@@ -112,9 +115,8 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     progress.finish(target, size)
-    return ExportSummary(
-        progress.rows, len(columns), reader.snapshot.version, reader.snapshot.utime, size, reader.parent_dir_id
-    )
+    version, utime = reader.snapshot.version, reader.snapshot.utime
+    return ExportSummary(progress.rows, len(columns), version, utime, size, reader.parent_dir_id, reader.columns)
 
 
 def _log_restart(state: tenacity.RetryCallState) -> None:

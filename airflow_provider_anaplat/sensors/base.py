@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -112,17 +113,16 @@ class AnaplatSensor(BaseSensorOperator):
         The failures in a row are counted here, within one poke, because nothing would carry a count from one
         poke to the next in reschedule mode.
         """
-        client = AnaplatHook(self.anaplat_conn_id).get_conn().without_retries()
-        deadline = self._deadline(context)
-        wait = Wait(self.trigger.condition.of(self), self.log, deadline, self.max_poll_failures)
-        while True:
-            found = look(client, wait.condition)
-            event = wait.take(found)
-            if event is not None:
-                return PokeReturnValue(is_done=True, xcom_value=self._end(context, event))
-            if not isinstance(found, Exception):
-                return False
-            time.sleep(max(0.0, min(backoff(self.poke_interval, wait.failures, found), wait.left())))
+        wait = Wait(self.trigger.condition.of(self), self.log, self._deadline(context), self.max_poll_failures)
+        with closing(AnaplatHook(self.anaplat_conn_id).get_conn().without_retries()) as client:
+            while True:
+                found = look(client, wait.condition)
+                event = wait.take(found)
+                if event is not None:
+                    return PokeReturnValue(is_done=True, xcom_value=self._end(context, event))
+                if not isinstance(found, Exception):
+                    return False
+                time.sleep(max(0.0, min(backoff(self.poke_interval, wait.failures, found), wait.left())))
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
         """End as the trigger's event says; an event that is not understood fails the task."""

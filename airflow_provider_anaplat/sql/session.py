@@ -78,7 +78,7 @@ class Session:
             self.roll_back()
             raise LoadError(
                 f"The commit failed, and it is not known whether the rows are there: {said(error)}. Run the task "
-                "again: it loads nothing twice."
+                "again: in a DAG run, it loads nothing twice."
             ) from error
 
     def roll_back(self) -> None:

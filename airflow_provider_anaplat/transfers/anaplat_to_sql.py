@@ -14,6 +14,7 @@ from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_anaplat.lineage import Name
     from airflow_provider_anaplat.sql.ledger import LoadKey
     from airflow_provider_anaplat.sql.session import Session
     from airflow_provider_anaplat.sql.target import Mode, SqlTarget
@@ -102,7 +103,14 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
             "utime": summary.utime,
             "alreadyLoaded": load is not None,
         }
-        return self.succeed(context, result)
+        return self.succeed(context, result, getattr(summary, "read", ()))
+
+    def target_name(self) -> Name | None:
+        """Return how OpenLineage names the table; None where the database's hook does not say."""
+        from airflow_provider_anaplat.lineage import name_of_table
+
+        connection = BaseHook.get_connection(self.sql_conn_id)
+        return name_of_table(self._hook(), connection, self.schema, self.table)
 
     def _hook(self) -> Any:
         from airflow.providers.common.sql.hooks.sql import DbApiHook

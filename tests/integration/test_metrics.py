@@ -1,4 +1,4 @@
-"""Airflow's metrics over a real StatsD socket: from a task, and from a real triggerer."""
+"""Airflow's metrics over real sockets: StatsD, from a task and from a real triggerer, and OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 from conftest import TEXTS, numbers
 from test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
-
-pytest.importorskip("statsd", reason="Airflow writes to StatsD with this library")
 
 EXPORT = """
 import sys
@@ -61,8 +62,75 @@ class StatsD:
         return self.heard.get(f"airflow.anaplat.{name}", [])
 
 
+class Collector(ThreadingHTTPServer):
+    """Takes what is sent to it by OTLP over HTTP.
+
+    :ivar received: the points of each metric by its tags; of a histogram, how many values and their sum
+    """
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Otlp)
+        self.received: dict[tuple[str, frozenset[tuple[str, str]]], Any] = {}
+        self.paths: set[str] = set()
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "AIRFLOW__METRICS__OTEL_ON": "True",
+            "AIRFLOW__METRICS__OTEL_HOST": "127.0.0.1",
+            "AIRFLOW__METRICS__OTEL_PORT": str(self.server_port),
+        }
+
+    def value(self, name: str, **tags: str) -> Any:
+        return self.received.get((f"airflow.anaplat.{name}", frozenset(tags.items())))
+
+
+class _Otlp(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as otlp
+
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        request = otlp.ExportMetricsServiceRequest.FromString(body)
+        self.server.paths.add(self.path)
+        for resource in request.resource_metrics:
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    self._take(metric)
+        answer = otlp.ExportMetricsServiceResponse().SerializeToString()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-protobuf")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def _take(self, metric: Any) -> None:
+        kind = metric.WhichOneof("data")
+        for point in getattr(metric, kind).data_points:
+            tags = frozenset((tag.key, tag.value.string_value) for tag in point.attributes)
+            is_histogram = kind.endswith("histogram")
+            value = (point.count, point.sum) if is_histogram else getattr(point, point.WhichOneof("value"))
+            self.server.received[metric.name, tags] = value
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - the library's name
+        """Print nothing."""
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    pytest.importorskip("opentelemetry.sdk.metrics", reason="Airflow's extra otel is not installed")
+    pytest.importorskip("opentelemetry.proto.collector", reason="opentelemetry-proto is not installed")
+    with Collector() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
 @pytest.fixture
 def statsd() -> Iterator[StatsD]:
+    pytest.importorskip("statsd", reason="Airflow writes to StatsD with this library")
     server = StatsD()
     yield server
     server.socket.close()
@@ -86,6 +154,18 @@ def test_an_export_is_measured(platform: Simulator, tmp_path: Path, statsd: Stat
     assert statsd.values("retry_after.anaplat_default.read_rows") == ["1000.000000|ms"]
     assert statsd.values("rows_exported.anaplat_default") == ["30|c"]
     assert statsd.values("bytes_exported.anaplat_default") == [f"{path.stat().st_size}|c"]
+
+
+def test_an_export_is_measured_by_opentelemetry(platform: Simulator, tmp_path: Path, collector: Collector) -> None:
+    path, conn = tmp_path / "x.csv", "anaplat_default"
+    export(platform, path, collector.environment())
+    assert collector.paths == {"/v1/metrics"}
+    assert collector.value("requests", conn_id=conn, operation="read_rows", outcome="ok") == 1
+    assert collector.value("requests", conn_id=conn, operation="read_rows", outcome="rate_limited") == 1
+    assert collector.value("retries", conn_id=conn, operation="read_rows") == 1
+    assert collector.value("retry_after", conn_id=conn, operation="read_rows") == (1, 1000.0)
+    assert collector.value("rows_exported", conn_id=conn) == 30
+    assert collector.value("bytes_exported", conn_id=conn) == path.stat().st_size
 
 
 def test_nothing_is_sent_where_airflows_metrics_are_off(

@@ -22,7 +22,10 @@ DAG_MODULES = [
     f"airflow_provider_anaplat.{room}.{module.name}"
     for room in ("hooks", "operators", "sensors", "transfers", "triggers")
     for module in pkgutil.iter_modules([str(PACKAGE / room)])
-] + [f"airflow_provider_anaplat.{module}" for module in ("assets", "connection_form", "links", "provider_info")]
+] + [
+    f"airflow_provider_anaplat.{module}"
+    for module in ("assets", "connection_form", "lineage", "links", "provider_info")
+]
 
 
 def test_provider_info_follows_airflows_schema() -> None:
@@ -40,7 +43,7 @@ def test_what_the_metadata_names_is_there() -> None:
         entry[key]
         for name in ("asset-uris", "dataset-uris")
         for entry in info[name]
-        for key in ("handler", "factory")
+        for key in ("handler", "factory", "to_openlineage_converter")
     ]
     for path in [*info["extra-links"], *uris]:
         module, _, name = path.rpartition(".")

@@ -72,6 +72,15 @@ def test_no_format_is_an_error_before_any_request(
     assert platform.ledger == []
 
 
+def test_what_a_retry_cannot_mend_is_not_retried(connect: Connect, platform: Simulator, tmp_path: Path) -> None:
+    with pytest.raises(AirflowFailException, match="has no column 'nope'"):
+        export(str(tmp_path / "x.csv"), sort_by="nope")
+    connect(platform, password="wrong")
+    with pytest.raises(AirflowFailException, match="token"):
+        export(str(tmp_path / "x.csv"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_object_store(tmp_path: Path) -> None:
     path = ObjectStoragePath(f"file://{tmp_path}/numbers.csv")
     assert export(path)["path"] == str(path)

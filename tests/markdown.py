@@ -1,0 +1,56 @@
+"""The project's Markdown, taken apart into its blocks of code."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+_BLOCK = re.compile(
+    r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n+)?(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code in a document.
+
+    :param document: path of the document below the project
+    :param line: its line in the document
+    :param language: the word after the fence
+    :param not_run: why the tests do not run it; empty where they do
+    """
+
+    document: str
+    line: int
+    language: str
+    text: str
+    not_run: str
+
+    def __str__(self) -> str:
+        return f"{self.document}:{self.line}"
+
+
+def documents() -> list[Path]:
+    docs = (path for path in (PROJECT / "docs").rglob("*.md") if "_build" not in path.parts)
+    return [*sorted(PROJECT.glob("*.md")), *sorted(docs)]
+
+
+def blocks_of(document: Path) -> list[Block]:
+    text = document.read_text()
+    return [
+        Block(
+            str(document.relative_to(PROJECT)),
+            text.count("\n", 0, found.start()) + 1,
+            found["language"].strip(),
+            found["text"],
+            found["reason"] or "",
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+def blocks() -> list[Block]:
+    return [block for document in documents() for block in blocks_of(document)]
