@@ -52,8 +52,9 @@ class UnshownUsers(Sequence[Any]):
 class AnaplatCreateUsersOperator(AnaplatOperator):
     """Create users in bulk, nobody twice (contract: operation 8).
 
-    Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list that another task returns lies in
-    Airflow's database as an XCom, with its passwords; the other two exist so that passwords never pass there. All
+    Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list lies in Airflow's database with its
+    passwords, with the DAG or, where another task returns it, as an XCom; the other two exist so that passwords
+    never pass there. All
     users are checked before the first is sent.
 
     Which users a batch holds is written down before it is sent, and again when the platform confirms it, by

@@ -224,8 +224,8 @@ def test_the_same_test_by_the_rest_api(airflow: WebAirflow, platform: Simulator,
 @pytest.mark.parametrize(
     ("conn_id", "address", "token", "layer"),
     [
-        ("wrong_token", None, "not-the-token", "Token: "),
-        ("closed_port", "http://127.0.0.1:1", "any-token", "TCP: "),
+        ("wrong-token", None, "not-the-token", "Token: "),
+        ("closed-port", "http://127.0.0.1:1", "any-token", "TCP: "),
     ],
 )
 def test_the_test_button_names_the_layer_that_fails(
