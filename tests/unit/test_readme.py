@@ -17,8 +17,7 @@ from markdown import PROJECT, Block, blocks, documents, is_written_for_this_airf
 
 from airflow_provider_anaplat.simulator import Simulator
 
-# The blocks of a translation are those of the original, says test_translations.py.
-BLOCKS = [block for block in blocks() if ".zh-CN" not in block.document]
+BLOCKS = blocks()
 PYTHON = [block for block in BLOCKS if block.language == "python" and not block.not_run]
 SHELL = [block for block in BLOCKS if block.language in ("sh", "") and not block.not_run]
 SHOWN = {"text", "python", "sh", ""}  # what is printed, and what is run; the README's commands have no language
