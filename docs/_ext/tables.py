@@ -94,6 +94,7 @@ class AnaplatTable(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the table."""
+        self.env.note_reread()  # Sphinx sees changes of pages, not of the data
         head, *rows = TABLES[self.arguments[0]]()
         lines = [head, ("---",) * len(head), *rows]
         text = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)

@@ -16,9 +16,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from markdown import PROJECT, blocks
+from markdown import PROJECT, blocks, is_written_for_this_airflow
 
 from airflow_provider_anaplat.simulator import Simulator, Table
+
+pytestmark = is_written_for_this_airflow
 
 SALES = Table.of_rows(
     [("id", "INT"), ("city", "STRING"), ("amount", "DOUBLE")],

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from markdown import PROJECT, Block, blocks_of
+from markdown import PROJECT, Block, blocks_of, is_written_for_this_airflow
 from running import free_port
 
 from airflow_provider_anaplat.client import AnaplatClient
@@ -19,6 +19,7 @@ ACTIVATE = ". .venv/bin/activate"
 SIMULATOR = "python -m airflow_provider_anaplat.simulator"
 
 
+@is_written_for_this_airflow
 def test_what_it_says_is_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The tutorial lives in a new shell, which knows nothing of the tests' Airflow.
     for name in [name for name in os.environ if name.startswith(("AIRFLOW", "PYTEST"))]:
