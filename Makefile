@@ -19,8 +19,9 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
 
-bench: $(INSTALLED) ## Time export, load, provisioning and waiting beside their peers (takes minutes)
+bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting beside their peers (takes minutes)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
+	@$(BIN)/python benchmarks/parsing.py
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/sql.py
 	@$(BIN)/python benchmarks/users.py
