@@ -29,7 +29,7 @@ from airflow_provider_anaplat.client.models import (
 )
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
 from airflow_provider_anaplat.rows.decode import read_head
-from airflow_provider_anaplat.simulator import Simulator
+from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
 from airflow_provider_anaplat.simulator.server import DEFAULT_TOKEN
 
@@ -155,6 +155,21 @@ def test_any_answer_is_a_record_or_an_error(
         assert DEFAULT_TOKEN not in str(error)
         assert str(pickle.loads(pickle.dumps(error))) == str(error)
         assert str(errors.from_json(json.loads(json.dumps(errors.to_json(error))))) == str(error)
+
+
+def test_half_a_character_in_the_platforms_words_is_replaced(platform: Simulator) -> None:
+    platform.inject("list_pages", replies.content(rb'{"result": "fail", "error": {"message": "x\ud800y"}}'))
+    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+    with pytest.raises(errors.AnaplatRefusedError, match=r"x\?y") as raised:
+        client.list_pages()
+    assert raised.value.platform_message == "x?y"
+
+
+@pytest.mark.parametrize(("said", "count"), [("1,200 users", 1200), ("9" * 5000, None), ("none", None)])
+def test_a_number_that_counts_no_users_is_none(platform: Simulator, said: str, count: int | None) -> None:
+    platform.inject("create_users", replies.content(json.dumps({"result": "ok", "response": said}).encode()))
+    created = AnaplatClient(platform.url, platform.token).create_users([NewUser(login_id="a")])
+    assert (created.count, created.message) == (count, said)
 
 
 def error_of(call: Callable[[], Any]) -> errors.AnaplatError | None:
