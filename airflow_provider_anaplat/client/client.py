@@ -252,7 +252,7 @@ class AnaplatClient:
                     user["password"] = b64encode(user["password"].encode()).decode()
             passwords += secrets_in(body)
         message = self._send(operations.CREATE_USERS, json=body, secrets=passwords)
-        count = re.match(r"\s*(\d[\d,]*)", message)
+        count = re.match(r"\s*(\d[\d,]{0,14})(?![\d,])", message)
         message = redact(message, passwords)
         return CreatedUsers(count=int(count[1].replace(",", "")) if count else None, message=message)
 

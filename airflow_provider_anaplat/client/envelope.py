@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.client.redaction import excerpt, redact
+from airflow_provider_anaplat.client.redaction import excerpt, redact, without_half_characters
 
 # The platform's own codes say more than the HTTP status, which is often a plain 500 (or 200).
 _ERROR_BY_CODE: dict[int, type[errors.AnaplatRefusedError]] = {
@@ -75,11 +75,11 @@ class Answer:
         shown = excerpt(self.body, self.secrets)
         tail = f" The answer begins: {shown}" if shown and platform_message is None else ""
         return error_type(
-            f"{self.operation}: {what}{tail}",
+            without_half_characters(f"{self.operation}: {what}{tail}"),
             operation=self.operation,
             status=self.status,
             code=code,
-            platform_message=platform_message,
+            platform_message=None if platform_message is None else without_half_characters(platform_message),
             excerpt=shown,
             retry_after=self.retry_after,
         )

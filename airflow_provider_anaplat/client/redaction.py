@@ -62,6 +62,11 @@ def _forms(secret: str) -> tuple[str, ...]:
     return tuple(forms)
 
 
+def without_half_characters(text: str) -> str:
+    """Replace what JSON can hold and no log file or database can: one half of a surrogate pair."""
+    return text.encode(errors="replace").decode()
+
+
 def without_userinfo(text: str) -> str:
     """Remove user and password from every address in a text."""
     return re.sub(r"//[^/\s]+@", f"//{_MASK}@", text)
