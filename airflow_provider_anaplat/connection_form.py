@@ -19,6 +19,8 @@ _TEXT = {"type": ["string", "null"]}
 _SECRET = {"type": ["string", "null"], "format": "password"}
 _SECONDS = {"type": ["number", "null"], "minimum": 0.1, "maximum": 3600}
 _COUNT = {"type": ["integer", "null"], "minimum": 0, "maximum": 20}
+_CONNECTIONS = {"type": ["integer", "null"], "minimum": 1, "maximum": 1000}
+_MEGABYTES = {"type": ["integer", "null"], "minimum": 1, "maximum": 65_536}
 _OBJECT = {"type": ["object", "null"]}
 _PLACE = {"type": ["string", "null"], "enum": ["body", "header", "query"]}
 
@@ -37,6 +39,14 @@ FIELDS: dict[str, dict[str, Any]] = {
     ),
     "max_retries": _field(
         "Retries", "How often a read is repeated after a failure that may pass; 4 by default.", _COUNT
+    ),
+    "max_connections": _field(
+        "Connections",
+        "Requests at the same time at most, in each process of Airflow; no limit by default.",
+        _CONNECTIONS,
+    ),
+    "max_answer_mb": _field(
+        "Largest answer", "Megabytes of an answer at most, decompressed; 1024 by default.", _MEGABYTES
     ),
     "verify": _field(
         "Verify", "true (the default), false, or the path of the CA bundle that the platform's certificate needs.",
@@ -92,6 +102,8 @@ PLACEHOLDERS = {
     "connect_timeout": "10",
     "read_timeout": "300",
     "max_retries": "4",
+    "max_connections": "8",
+    "max_answer_mb": "1024",
     "verify": "true",
     "cert": "/etc/anaplat/client.pem",
     "proxies": '{"https": "http://proxy:3128"}',

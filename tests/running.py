@@ -77,6 +77,11 @@ class RunningAirflow:
         for name in list(self._processes):
             self.kill(name)
 
+    def processes(self) -> list[psutil.Process]:
+        """Return the processes of all components, with those that they started."""
+        leaders = [psutil.Process(process.pid) for process in self._processes.values()]
+        return [process for leader in leaders for process in (leader, *leader.children(recursive=True))]
+
     def dead(self) -> list[str]:
         """Return the components that ended by themselves."""
         return [name for name, process in self._processes.items() if process.poll() is not None]

@@ -22,6 +22,20 @@ def checked_base_url(base_url: str) -> str:
     return base_url.rstrip("/")
 
 
+def check_limits(
+    connect_timeout: float,
+    read_timeout: float,
+    max_retries: int,
+    max_connections: int | None,
+    max_answer_mb: int,
+) -> None:
+    """Make sure that a request can be made within these limits."""
+    if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
+        raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
+    if (max_connections is not None and max_connections < 1) or max_answer_mb < 1:
+        raise AnaplatSettingsError("max_connections and max_answer_mb must be at least 1.")
+
+
 def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
     """Make sure that the named files of certificates are there."""
     named = {

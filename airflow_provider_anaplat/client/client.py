@@ -11,12 +11,15 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
 from airflow_provider_anaplat.client import operations
-from airflow_provider_anaplat.client.checks import check_files, check_proxies, checked_base_url, checked_token
-from airflow_provider_anaplat.client.envelope import Answer, read_payload
-from airflow_provider_anaplat.client.errors import (
-    AnaplatRequestError,
-    AnaplatSettingsError,
+from airflow_provider_anaplat.client.checks import (
+    check_files,
+    check_limits,
+    check_proxies,
+    checked_base_url,
+    checked_token,
 )
+from airflow_provider_anaplat.client.envelope import Answer, read_payload
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
 from airflow_provider_anaplat.client.models import (
@@ -51,8 +54,12 @@ class AnaplatClient:
     :param token: the application token
     :param user_token: goes into the ``X-Auth-Token`` header in place of the application token
     :param connect_timeout: seconds to wait for a connection
-    :param read_timeout: seconds to wait for the next bytes of an answer
+    :param read_timeout: seconds to wait for the next bytes of an answer; an answer that lasts ten times as long
+        is given up
     :param max_retries: how often a request that may be repeated is sent again after a failure
+    :param max_connections: requests at the same time at most, of all clients with the same address, token and
+        limit in this process together; None for no limit
+    :param max_answer_mb: megabytes of an answer at most, decompressed
     :param verify: whether to check the platform's certificate, or the path of a CA bundle
     :param cert: path of a client certificate with its key, or the paths of both
     :param proxies: proxy address by scheme; by default those of the environment
@@ -74,6 +81,8 @@ class AnaplatClient:
         connect_timeout: float = 10,
         read_timeout: float = 300,
         max_retries: int = 4,
+        max_connections: int | None = None,
+        max_answer_mb: int = 1024,
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
@@ -83,8 +92,7 @@ class AnaplatClient:
         self.base_url = checked_base_url(base_url)
         check_files(verify, cert)
         check_proxies(proxies or {})
-        if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
-            raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
+        check_limits(connect_timeout, read_timeout, max_retries, max_connections, max_answer_mb)
         self._settings = Settings(
             base_url=self.base_url,
             token=checked_token("token", token),
@@ -92,6 +100,8 @@ class AnaplatClient:
             connect_timeout=connect_timeout,
             read_timeout=read_timeout,
             max_retries=max_retries,
+            max_connections=max_connections,
+            max_answer_mb=max_answer_mb,
             verify=verify,
             cert=cert,
             proxies=proxies,

@@ -17,12 +17,18 @@ _request = requests.exceptions
 # is said of the request itself promise that nothing was sent; all else may come after the platform acted.
 _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError], str, str], ...] = (
     (
+        (urllib3_errors.ProxyError,), errors.AnaplatUnreachableError, "TCP",
+        "the proxy on the way to {host} cannot be used. Check the address, user and password in the connection's "
+        "extra `proxies`, or in the environment's.",
+    ),
+    (
         (urllib3_errors.NameResolutionError,), errors.AnaplatUnreachableError, "DNS",
         "the host name in {host} is not known. Check the connection's host.",
     ),
     (
         (ssl.SSLCertVerificationError,), errors.AnaplatUnreachableError, "TLS",
-        "the certificate of {host} is not trusted. Give the CA bundle's path in the connection's extra `verify`.",
+        "the certificate of {host} is not trusted. If it is for another name, correct the connection's host; if a "
+        "private authority signed it, give the CA bundle's path in the extra `verify`.",
     ),
     (
         (_request.ChunkedEncodingError, _request.ContentDecodingError), errors.AnaplatTruncatedAnswerError, "HTTP",
@@ -30,11 +36,13 @@ _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError
     ),
     (
         (ssl.SSLEOFError, ssl.SSLZeroReturnError), errors.AnaplatConnectionError, "TCP",
-        "{host} broke the connection before it answered.",
+        "{host} broke the connection before it answered. It may want a client certificate (the connection's extra "
+        "`cert`).",
     ),
     (
         (_request.SSLError,), errors.AnaplatConnectionError, "TLS",
-        "no secure connection to {host}. Check scheme and port; the platform may speak plain http there.",
+        "no secure connection to {host}. Check scheme and port; the platform may speak plain http there, or "
+        "want a client certificate (the connection's extra `cert`).",
     ),
     (
         (_request.ConnectTimeout,), errors.AnaplatConnectTimeoutError, "TCP",

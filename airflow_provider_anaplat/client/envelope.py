@@ -39,6 +39,9 @@ _WHAT_TO_DO: dict[type[errors.AnaplatRefusedError], str] = {
     errors.AnaplatServerError: "Look at the platform's own log for this moment.",
     errors.AnaplatRefusedError: "Correct the request as the platform's message says.",
 }
+_ASK_THE_PROXY = (
+    "A proxy wants a user and a password: check the connection's extra `proxies`, or the environment's."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +168,10 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
     said = f" The platform says: {message}" + (f" (code {code})" if code is not None else "") if message else ""
     if said and not said.endswith((".", "。", "!")):
         said += "."
+    proxy = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
     raise answer.error(
         error_type,
-        f"refused with HTTP {answer.status}.{said} {_WHAT_TO_DO[error_type]}",
+        f"refused with HTTP {answer.status}.{said} {_ASK_THE_PROXY if proxy else _WHAT_TO_DO[error_type]}",
         code=code,
         platform_message=message,
     )

@@ -46,6 +46,10 @@ class AnaplatSettingsError(AnaplatRequestError):
     """The connection to the platform is set up in a way that cannot work; nothing was sent."""
 
 
+class AnaplatClosedError(AnaplatRequestError):
+    """The client was closed before the request had its turn; nothing was sent."""
+
+
 class AnaplatConnectionError(AnaplatError):
     """No answer came: the connection could not be made, or broke.
 
@@ -85,6 +89,10 @@ class AnaplatOutcomeUnknownError(AnaplatError):
 
 class NeedsAPersonError(AnaplatError):
     """The same would happen again: a person must look, or correct something, before a repetition makes sense."""
+
+
+class AnaplatAnswerTooLargeError(AnaplatInvalidAnswerError, NeedsAPersonError):
+    """The answer is larger than the connection allows; it was not read to its end."""
 
 
 class AnaplatRefusedError(AnaplatError):

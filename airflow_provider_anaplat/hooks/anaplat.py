@@ -32,9 +32,9 @@ class AnaplatHook(BaseHook):
 
     Host: the platform's address, with or without scheme (https by default), port and path prefix.
     Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
-    ``max_retries``, ``verify``, ``cert``, ``proxies`` and ``task_status``, as at
-    :class:`~airflow_provider_anaplat.client.client.AnaplatClient`; ``dataset_url`` and ``page_url``, for links;
-    ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``, for refreshes. Each has its field in
+    ``max_retries``, ``max_connections``, ``max_answer_mb``, ``verify``, ``cert``, ``proxies`` and ``task_status``,
+    as at :class:`~airflow_provider_anaplat.client.client.AnaplatClient`; ``dataset_url`` and ``page_url``, for
+    links; ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``, for refreshes. Each has its field in
     :mod:`~airflow_provider_anaplat.connection_form`.
 
     :param anaplat_conn_id: id of the Airflow connection

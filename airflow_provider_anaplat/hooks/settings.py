@@ -117,6 +117,12 @@ def _count(value: Any) -> int:
     return int(value)
 
 
+def _at_least_one(value: Any) -> int:
+    if isinstance(value, bool) or not str(value).strip().isdigit() or int(value) < 1:
+        raise ValueError("it must be a whole number, 1 or more")
+    return int(value)
+
+
 def _verify(value: Any) -> bool | str:
     if isinstance(value, bool):
         return value
@@ -179,6 +185,8 @@ _EXTRAS: dict[str, Callable[[Any], Any]] = {
     "connect_timeout": _seconds,
     "read_timeout": _seconds,
     "max_retries": _count,
+    "max_connections": _at_least_one,
+    "max_answer_mb": _at_least_one,
     "verify": _verify,
     "cert": _cert,
     "proxies": _proxies,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_anaplat.lineage import Name
-    from airflow_provider_anaplat.rows.sinks import FileFormat, Sink
+    from airflow_provider_anaplat.rows.sinks import FileFormat, Formulas, Sink
     from airflow_provider_anaplat.rows.streams import Encoding
     from airflow_provider_anaplat.rows.targets import Target
 
@@ -38,6 +38,9 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param delimiter: of CSV, one ASCII character
     :param header: whether CSV begins with a line of column names
     :param encoding: of CSV, ``utf-8``, ``utf-8-sig`` (which Excel recognises) or ``gb18030``
+    :param csv_formulas: ``keep`` every cell of CSV as it is, or ``escape``, with a leading apostrophe, what a
+        spreadsheet would calculate: cells and column names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a
+        line break; numbers such as ``-5`` stay
 
     Returns ``dsId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime``
     of the dataset, and ``bytes``.
@@ -57,6 +60,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         delimiter: str = ",",
         header: bool = True,
         encoding: Encoding = "utf-8",
+        csv_formulas: Formulas = "keep",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -66,6 +70,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         self.delimiter = delimiter
         self.header = header
         self.encoding = encoding
+        self.csv_formulas = csv_formulas
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Export the rows."""
@@ -108,5 +113,5 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
 
         if file_format == "csv":
-            return CsvSink(self.delimiter, self.header, self.encoding)
+            return CsvSink(self.delimiter, self.header, self.encoding, self.csv_formulas)
         return NdjsonSink() if file_format == "ndjson" else ParquetSink(max(self.page_size, 1))

@@ -16,7 +16,12 @@ from airflow_provider_anaplat.rows.streams import Encoding, encoded
 from airflow_provider_anaplat.rows.types import arrow_schema, schema_of
 
 FileFormat = Literal["csv", "ndjson", "parquet"]
+Formulas = Literal["keep", "escape"]
 Columns = tuple[Column, ...]
+
+# How a cell begins that a spreadsheet may calculate, also in full width; a plain number does no harm.
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 class Sink(Protocol):
@@ -42,6 +47,9 @@ class CsvSink:
     :param delimiter: one ASCII character between two fields
     :param header: whether the first line holds the column names
     :param encoding: ``utf-8``, ``utf-8-sig`` (with the mark that Excel looks for) or ``gb18030``
+    :param formulas: ``keep`` every cell as it is, or ``escape`` what a spreadsheet would calculate, with a leading
+        apostrophe: cells and names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line break and are no
+        numbers
     """
 
     file_format: ClassVar[FileFormat] = "csv"
@@ -51,8 +59,11 @@ class CsvSink:
     delimiter: str = ","
     header: bool = True
     encoding: Encoding = "utf-8"
+    formulas: Formulas = "keep"
 
     def __post_init__(self) -> None:
+        if self.formulas not in ("keep", "escape"):
+            raise AnaplatRequestError(f"csv_formulas is {self.formulas!r}; it must be keep or escape.")
         if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
             raise AnaplatRequestError(
                 f"delimiter is {self.delimiter!r}; it must be one ASCII character, "
@@ -63,9 +74,18 @@ class CsvSink:
         """Write the header and all rows."""
         file = encoded(file, self.encoding)
         if self.header:
-            pl.DataFrame(schema=schema_of(columns, typed=False)).write_csv(file, separator=self.delimiter)
+            # As a row, where names that were escaped need not differ.
+            names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
+            self._write_rows(names, file)
         for frame in frames:
-            frame.write_csv(file, include_header=False, separator=self.delimiter)
+            self._write_rows(frame, file)
+
+    def _write_rows(self, frame: pl.DataFrame, file: BinaryIO) -> None:
+        if self.formulas == "escape":
+            cells = pl.all()
+            is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
+            frame = frame.select(pl.when(is_formula).then("'" + cells).otherwise(cells).name.keep())
+        frame.write_csv(file, include_header=False, separator=self.delimiter)
 
 
 @dataclass(frozen=True)

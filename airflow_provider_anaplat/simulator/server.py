@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS, TOKEN_HEADER, Operation
 from airflow_provider_anaplat.simulator.connections import RememberingProtocol
@@ -28,10 +28,14 @@ DEFAULT_TOKEN = "simulator-token"
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A line of the ledger: a request as the platform saw it."""
+    """A line of the ledger: a request as the platform saw it.
+
+    :param query: what follows the path's ``?``, as it was sent
+    """
 
     operation: str
     path: str
+    query: str
     headers: Mapping[str, str]
     body: Any
 
@@ -55,7 +59,8 @@ class Simulator:
     :param user_token: a user token that is accepted in the header besides
     :param port: TCP port; 0 takes a free one
 
-    ``platform`` holds the datasets and users, ``ledger`` every request that came.
+    ``platform`` holds the datasets and users, ``ledger`` every request that came, and ``most_at_once`` is how many
+    requests there were at the same time at most.
     """
 
     def __init__(
@@ -71,6 +76,8 @@ class Simulator:
         self.token = token
         self.user_token = user_token
         self.ledger: list[ReceivedRequest] = []
+        self.most_at_once = 0
+        self._at_once = 0
         self._faults: list[_PlannedFault] = []
         self._lock = threading.Lock()
         self._port = port
@@ -107,12 +114,22 @@ class Simulator:
 
     def app(self) -> ASGIApp:
         """Return the platform as an ASGI application."""
-        return Starlette(
+        platform = Starlette(
             routes=[
                 Route(operation.path, self._endpoint(operation), methods=[operation.method])
                 for operation in OPERATIONS + EXTENSIONS
             ]
         )
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+            try:
+                await platform(scope, receive, send)
+            finally:
+                self._at_once -= 1
+
+        return counted
 
     def __enter__(self) -> Simulator:
         listener = socket.create_server(("127.0.0.1", self._port))
@@ -157,7 +174,9 @@ class Simulator:
         except ValueError:
             body = None
         with self._lock:
-            self.ledger.append(ReceivedRequest(operation.name, request.url.path, dict(request.headers), body))
+            self.ledger.append(
+                ReceivedRequest(operation.name, request.url.path, request.url.query, dict(request.headers), body)
+            )
             planned = self._next_fault(operation.name, body)
             if planned and not (planned.after_act or planned.fault.needs_answer):
                 return planned.fault.spoil(Reply())

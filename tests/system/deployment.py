@@ -6,12 +6,13 @@ import importlib.util
 import json
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import pytest
 import requests
@@ -70,8 +71,7 @@ class Deployment:
             stack.enter_context(_database(self.name))
             stack.callback(_forget_keys, self.name)
             self.airflow.command("db", "migrate")
-            for dag in self._dags:
-                shutil.copy(dag, self.airflow.home / "dags")
+            self.add(self._dags)
             stack.callback(self.airflow.stop)
             for component in self._components:
                 self.airflow.start(component)
@@ -107,21 +107,40 @@ class Deployment:
         self.airflow.kill(name)
         (self.airflow.home / f"{name}.pid").unlink(missing_ok=True)
 
-    def trigger(self, dag_id: str) -> None:
+    def add(self, dags: Iterable[Path]) -> None:
+        """Add DAG files."""
+        for dag in dags:
+            shutil.copy(dag, self.airflow.home / "dags")
+
+    def trigger(self, dag_id: str, logical_date: str | None = None) -> None:
         """Start a run, as soon as the DAG is known."""
         wait_until(
             lambda: self.rows("SELECT 1 FROM serialized_dag WHERE dag_id = %s", dag_id),
             lambda: self.rows("SELECT filename, stacktrace FROM import_error"),
         )
-        self._post(f"dags/{dag_id}/dagRuns", {"logical_date": None})
+        self._request("POST", f"dags/{dag_id}/dagRuns", {"logical_date": logical_date})
 
     def clear(self, dag_id: str, task_ids: Sequence[str]) -> None:
         """Clear these tasks of the latest run, mapped ones whole, whatever their state."""
-        self._post(
+        self._request(
+            "POST",
             f"dags/{dag_id}/clearTaskInstances",
             {"dag_run_id": self._latest_run(dag_id), "task_ids": list(task_ids), "dry_run": False,
              "only_failed": False, "reset_dag_runs": True},
         )  # fmt: skip
+
+    def set_state(self, dag_id: str, task_id: str, state: str) -> None:
+        """Set the state of a task of the latest run, as a person does on its page."""
+        path = f"dags/{dag_id}/dagRuns/{quote(self._latest_run(dag_id), safe='')}/taskInstances/{task_id}"
+        self._request("PATCH", path, {"new_state": state})
+
+    def connect(self, conn_id: str, **fields: Any) -> None:
+        """Write a connection to Airflow's database, as a person does in its form."""
+        self._request("POST", "connections", {"connection_id": conn_id, **fields})
+
+    def set_variable(self, key: str, value: str) -> None:
+        """Write a variable to Airflow's database."""
+        self._request("POST", "variables", {"key": key, "value": value})
 
     def wait_for(self, dag_id: str, state: str) -> None:
         """Wait for the end of the latest run, which must be this one."""
@@ -171,12 +190,24 @@ class Deployment:
             cursor.execute(query, arguments)
             return cursor.fetchall()
 
+    def execute(self, statement: str, *arguments: str) -> None:
+        """Change something in Airflow's database."""
+        import psycopg2
+
+        with closing(psycopg2.connect(f"postgresql://{SERVER}/{self.name}")) as connection, connection:
+            connection.cursor().execute(statement, arguments)
+
+    def own_database(self) -> dict[str, Any]:
+        """Return the fields of a connection to Airflow's database."""
+        address = urlsplit(f"//{SERVER}")
+        return {"host": address.hostname, "port": address.port, "login": address.username, "schema": self.name}
+
     def _latest_run(self, dag_id: str) -> str:
         query = "SELECT run_id FROM dag_run WHERE dag_id = %s ORDER BY id DESC LIMIT 1"
         return str(self.rows(query, dag_id)[0][0])
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> None:
-        answer = self._session.post(f"{self.airflow.url}/api/v2/{path}", json=body, timeout=60)
+    def _request(self, method: str, path: str, body: Mapping[str, Any]) -> None:
+        answer = self._session.request(method, f"{self.airflow.url}/api/v2/{path}", json=body, timeout=60)
         assert answer.ok, answer.text
 
 

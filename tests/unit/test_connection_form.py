@@ -26,6 +26,8 @@ FILLED: dict[str, Any] = {
     "connect_timeout": 5,
     "read_timeout": 60.5,
     "max_retries": 2,
+    "max_connections": 8,
+    "max_answer_mb": 2048,
     "verify": "false",
     "cert": None,
     "proxies": {"https": "http://proxy:3128"},

@@ -17,7 +17,7 @@ import requests_mock as requests_mock_module
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
-from airflow_provider_anaplat.client.transport import _seconds
+from airflow_provider_anaplat.client.retries import seconds_of
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 
@@ -207,14 +207,14 @@ def test_retry_after_decides_when_the_next_attempt_is(
 
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     in_a_minute = format_datetime(datetime.now(UTC) + timedelta(minutes=1), usegmt=True)
-    assert _seconds("17") == 17
-    assert _seconds(in_a_minute) == pytest.approx(60, abs=5)
-    assert _seconds("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert _seconds("86400") == _seconds("Fri, 31 Dec 2199 23:59:59 GMT") == 120
-    assert _seconds("soon") is None
-    assert _seconds("²") is None
-    assert _seconds("Fri, 31 Dec 9999 23:59:59 -1200") is None
-    assert _seconds(None) is None
+    assert seconds_of("17") == 17
+    assert seconds_of(in_a_minute) == pytest.approx(60, abs=5)
+    assert seconds_of("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert seconds_of("86400") == seconds_of("Fri, 31 Dec 2199 23:59:59 GMT") == 120
+    assert seconds_of("soon") is None
+    assert seconds_of("²") is None
+    assert seconds_of("Fri, 31 Dec 9999 23:59:59 -1200") is None
+    assert seconds_of(None) is None
 
 
 def test_an_error_carries_retry_after(impatient: AnaplatClient, platform: Simulator) -> None:

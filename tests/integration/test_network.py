@@ -1,0 +1,223 @@
+"""What lies between a worker and the platform: TLS, proxies, IPv6; real ones, on loopback."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import trustme
+from servers import read_request, relay, serving
+
+from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.simulator import Simulator
+
+PASSWORD = "pr%40xy-s3cret"  # as it stands in an address; "%40" is "@"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def bundle(authority: trustme.CA, tmp_path: Path) -> str:
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return str(tmp_path / "ca.pem")
+
+
+def port_of(platform: Simulator) -> int:
+    return urlsplit(platform.url).port or 0
+
+
+@pytest.fixture
+def behind_tls(platform: Simulator, authority: trustme.CA) -> Iterator[str]:
+    """The platform's address behind a server whose certificate a private authority signed."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    with serving(lambda connection: relay(connection, port_of(platform)), tls=context) as port:
+        yield f"https://127.0.0.1:{port}"
+
+
+def test_the_bundle_of_a_private_authority_opens_its_platform(
+    platform: Simulator, behind_tls: str, bundle: str, connect: Callable[..., None]
+) -> None:
+    connect(host=behind_tls, password=platform.token, extra={"verify": bundle})
+    assert AnaplatHook().test_connection() == (True, "The platform answers, and the token is good for 0 datasets.")
+
+
+@pytest.mark.parametrize("trusted", ["no private authority", "another one"])
+def test_a_certificate_of_an_unknown_authority_is_named_and_nothing_is_sent(
+    platform: Simulator, behind_tls: str, trusted: str, connect: Callable[..., None], tmp_path: Path
+) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+    verify: Any = True if trusted == "no private authority" else str(tmp_path / "other.pem")
+    connect(host=behind_tls, password=platform.token, extra={"verify": verify})
+    good, message = AnaplatHook().test_connection()
+    assert not good
+    assert message.startswith("TLS: list_datasets: the certificate of 127.0.0.1:")
+    assert "`verify`" in message
+    assert platform.ledger == []
+
+
+def test_a_certificate_of_another_host_is_named(platform: Simulator, authority: trustme.CA, bundle: str) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("elsewhere.example.com").configure_cert(context)
+    with serving(lambda connection: relay(connection, port_of(platform)), tls=context) as port:
+        client = AnaplatClient(f"https://127.0.0.1:{port}", platform.token, verify=bundle)
+        with pytest.raises(
+            errors.AnaplatUnreachableError, match=r"for another name.*IP address mismatch"
+        ) as raised:
+            client.list_datasets()
+    assert raised.value.layer == "TLS"
+
+
+@pytest.fixture
+def asks_for_a_certificate(platform: Simulator, authority: trustme.CA) -> Iterator[str]:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with serving(lambda connection: relay(connection, port_of(platform)), tls=context) as port:
+        yield f"https://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("files", ["one file", "two files"])
+def test_a_client_certificate_is_shown(
+    platform: Simulator,
+    asks_for_a_certificate: str,
+    authority: trustme.CA,
+    bundle: str,
+    files: str,
+    connect: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    own = authority.issue_cert("worker@example.com")
+    both, certificate, key = (tmp_path / name for name in ("both.pem", "cert.pem", "key.pem"))
+    own.private_key_and_cert_chain_pem.write_to_path(both)
+    own.cert_chain_pems[0].write_to_path(certificate)
+    own.private_key_pem.write_to_path(key)
+    cert: Any = str(both) if files == "one file" else [str(certificate), str(key)]
+    connect(host=asks_for_a_certificate, password=platform.token, extra={"verify": bundle, "cert": cert})
+    assert AnaplatHook().test_connection()[0]
+
+
+def test_without_the_client_certificate_the_layer_is_named(
+    platform: Simulator, asks_for_a_certificate: str, bundle: str
+) -> None:
+    client = AnaplatClient(asks_for_a_certificate, platform.token, verify=bundle, max_retries=0)
+    with pytest.raises(errors.AnaplatConnectionError) as raised:
+        client.list_datasets()
+    assert raised.value.layer == "TLS"
+    assert "`cert`" in str(raised.value)
+    assert platform.ledger == []
+
+
+class Proxy:
+    """A forward proxy that wants a password: addresses for http, tunnels for https."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port  # of whatever is asked for
+        self.lines: list[str] = []
+
+    def __call__(self, connection: socket.socket) -> None:
+        request = read_request(connection)
+        line, _, rest = request.partition(b"\r\n")
+        self.lines.append(line.decode())
+        wanted = base64.b64encode(f"user:{PASSWORD.replace('%40', '@')}".encode())
+        if b"Proxy-Authorization: Basic " + wanted not in rest:
+            connection.sendall(
+                b"HTTP/1.1 407 Proxy Authentication Required\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            )
+        elif line.startswith(b"CONNECT"):
+            connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            relay(connection, self.port)
+        else:
+            method, address, version = line.split(b" ")
+            path = b"/" + address.split(b"/", 3)[3]
+            relay(connection, self.port, b" ".join((method, path, version)) + b"\r\n" + rest)
+
+
+def test_a_proxy_takes_requests_to_http(platform: Simulator, connect: Callable[..., None]) -> None:
+    with serving(proxy := Proxy(port_of(platform))) as port:
+        proxies = {"http": f"http://user:{PASSWORD}@127.0.0.1:{port}"}
+        connect(host="http://bi.example.com", password=platform.token, extra={"proxies": proxies})
+        assert AnaplatHook().test_connection()[0]
+    assert proxy.lines == ["POST http://bi.example.com/public-api/data-source/list HTTP/1.1"]
+    assert "proxy-authorization" in platform.ledger[0].headers  # the proxy of this test hands everything on
+
+
+def test_a_proxy_tunnels_https(
+    platform: Simulator, behind_tls: str, bundle: str, connect: Callable[..., None]
+) -> None:
+    with serving(proxy := Proxy(urlsplit(behind_tls).port or 0)) as port:
+        proxies = {"https": f"http://user:{PASSWORD}@127.0.0.1:{port}"}
+        extra = {"proxies": json.dumps(proxies), "verify": bundle}
+        connect(host=behind_tls.replace("127.0.0.1", "localhost"), password=platform.token, extra=extra)
+        assert AnaplatHook().test_connection()[0]
+    assert [line.split()[0] for line in proxy.lines] == ["CONNECT"]
+    assert "proxy-authorization" not in platform.ledger[0].headers
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("fault", ["the password is wrong", "nobody listens"])
+def test_what_a_proxy_refuses_shows_no_password(
+    scheme: str, fault: str, caplog: pytest.LogCaptureFixture, connect: Callable[..., None]
+) -> None:
+    caplog.set_level("DEBUG")
+    with serving(Proxy(0)) as port:
+        if fault == "nobody listens":
+            with socket.create_server(("127.0.0.1", 0)) as listener:
+                port = listener.getsockname()[1]
+        proxies = {scheme: f"http://user:wrong-{PASSWORD}@127.0.0.1:{port}"}
+        extra = {"proxies": proxies, "max_retries": 1}
+        connect(host=f"{scheme}://bi.example.com", password="the-token", extra=extra)
+        good, message = AnaplatHook().test_connection()
+    assert not good
+    shown = message + caplog.text
+    assert "proxy" in message.lower()
+    encoded = base64.b64encode(b"user:wrong-pr@xy-s3cret").decode()
+    assert not [secret for secret in ("s3cret", "the-token", encoded) if secret in shown]
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize("fields", [{"host": "[::1]", "schema": "http"}, {"host": "http://[::1]:{port}/"}])
+def test_the_platform_answers_on_ipv6(
+    platform: Simulator, fields: dict[str, str], connect: Callable[..., None]
+) -> None:
+    with serving(lambda connection: relay(connection, port_of(platform)), host="::1") as port:
+        named = {name: value.format(port=port) for name, value in fields.items()}
+        connect(**named, port=None if "port" in fields["host"] else port, password=platform.token)
+        assert AnaplatHook().test_connection()[0]
+
+
+def test_an_answer_that_stops_in_a_tunnel_ends(authority: trustme.CA, bundle: str) -> None:
+    """An answer over TLS that drips ends in the same way as any other."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+
+    def drip(connection: socket.socket) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        connection.settimeout(0.05)
+        while True:
+            connection.sendall(b" ")
+            try:
+                if not connection.recv(1):
+                    return
+            except TimeoutError:
+                continue
+
+    with serving(drip, tls=context) as port:
+        client = AnaplatClient(
+            f"https://127.0.0.1:{port}", "t", verify=bundle, read_timeout=0.5, max_retries=0, max_answer_mb=1
+        )
+        with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s"):
+            client.list_datasets()

@@ -1,0 +1,186 @@
+"""Components of a deployment are killed amid everything, and the platform goes: all happens once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import polars as pl
+import pytest
+from conftest import TEXTS, numbers
+from running import wait_until
+from system.production import ROWS, SENSORS, Production
+
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+EXPORTED = list(range(ROWS))
+WORKING = "处理中"
+
+
+@pytest.fixture
+def held() -> Iterator[threading.Event]:
+    """An event that lets held answers go, at the end of the test at the latest."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def hold_a_page(platform: Simulator, offset: int, held: threading.Event) -> None:
+    platform.inject("read_rows", replies.hold(held), when=lambda body: body.get("offset") == offset)
+
+
+def users_sent(platform: Simulator) -> list[list[str]]:
+    return [[user["loginId"] for user in request.body["users"]] for request in platform.requests("create_users")]
+
+
+def exported(running: Production, name: str) -> list[int]:
+    return pl.read_csv(running.output / name)["n"].to_list()
+
+
+def test_what_dead_workers_were_doing_is_done_once(running: Production, held: threading.Event) -> None:
+    creating, users, exporting = (
+        running.platforms[f"worker_dies_{what}"] for what in ("creating", "amid_users", "exporting")
+    )
+    creating.inject("create_dataset", replies.hold(held))
+    users.inject("create_users", replies.hold(held), when=lambda body: body["users"][0]["loginId"] == "user2")
+    exporting.platform.add_dataset("numbers", numbers(ROWS))
+    hold_a_page(exporting, 500, held)
+    target = running.output / "worker_dies_exporting.csv"
+    target.write_text("of yesterday")
+    faults = ("worker_dies_creating", "worker_dies_amid_users", "worker_dies_exporting")
+    running.start(*faults)
+    wait_until(lambda: creating.platform.datasets)
+    wait_until(lambda: "user2" in users.platform.users)
+    wait_until(lambda: 500 in [request.body.get("offset") for request in exporting.requests("read_rows")])
+
+    for worker in running.deployment.workers:
+        running.deployment.kill_worker(worker)
+    assert target.read_text() == "of yesterday"
+    for worker in running.deployment.workers:
+        running.deployment.start_worker(worker)
+    for fault in faults:
+        running.deployment.wait_for(fault, "success")
+        assert running.attempts(fault) == {"task": 2}
+        wait_until(lambda fault=fault: running.is_left_alone(fault))
+
+    assert len(creating.requests("create_dataset")) == len(creating.platform.datasets) == 1
+    assert running.deployment.xcom("worker_dies_creating", "task")["dsId"] == "ds1"
+    assert users_sent(users) == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
+    assert len(users.platform.users) == running.deployment.xcom("worker_dies_amid_users", "task")["created"] == 6
+    assert exported(running, target.name) == EXPORTED
+
+
+def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
+    platform, creating = running.platforms["triggerer_dies"], running.platforms["triggerer_dies_creating"]
+    for number in range(1, SENSORS + 1):
+        platform.platform.add_dataset(f"dataset {number}", TEXTS, [WORKING])
+    creating.platform.creation_statuses = [WORKING]
+    running.start("triggerer_dies_creating", "triggerer_dies")
+    running.until("triggerer_dies_creating", "task", "deferred")
+    wait_until(lambda: states(running) == {"deferred": SENSORS}, lambda: states(running))
+    before, since = len(platform.requests("list_datasets")), time.monotonic()
+    wait_until(lambda: len(platform.requests("list_datasets")) >= before + 4)
+    # Every two seconds, however many wait.
+    assert len(platform.requests("list_datasets")) - before <= (time.monotonic() - since) / 2 + 1
+
+    running.deployment.airflow.kill("triggerer")
+    asked = len(platform.requests("list_datasets"))
+    for dataset in platform.platform.datasets.values():
+        dataset.statuses = ["FAILED" if dataset.ds_id in ("ds7", "ds77") else "FINISHED"]
+    creating.platform.datasets["ds1"].statuses = ["FINISHED"]
+    running.deployment.airflow.start("triggerer")
+
+    for share in range(10, SENSORS + 1, 10):
+        wait_until(lambda share=share: ended(running) >= share, lambda: states(running))
+    running.deployment.wait_for("triggerer_dies", "failed")
+    running.deployment.wait_for("triggerer_dies_creating", "success")
+    tasks = running.deployment.tasks("triggerer_dies")
+    assert {(task.task_id, task.map_index) for task in tasks if task.state == "failed"} == {
+        ("mapped", 6), ("ds77", -1),
+    }  # fmt: skip
+    assert states(running) == {"failed": 2, "success": SENSORS - 2}
+    for task in tasks:
+        if task.state == "success":
+            found = running.deployment.xcom("triggerer_dies", task.task_id, task.map_index)["dsId"]
+            assert found == (task.task_id if task.map_index == -1 else f"ds{task.map_index + 1}")
+    assert {*running.attempts("triggerer_dies").values()} == {
+        *running.attempts("triggerer_dies_creating").values()
+    }
+    assert asked < len(platform.requests("list_datasets")) <= asked + 10
+    assert len(creating.requests("create_dataset")) == len(creating.platform.datasets) == 1
+    wait_until(lambda: running.is_left_alone("triggerer_dies"))
+
+
+def states(running: Production) -> Counter[str | None]:
+    """Count the states of the hundred sensors."""
+    return Counter(task.state for task in running.deployment.tasks("triggerer_dies"))
+
+
+def ended(running: Production) -> int:
+    found = states(running)
+    return found["success"] + found["failed"]
+
+
+def test_a_dead_scheduler_stops_nothing(running: Production, held: threading.Event) -> None:
+    platform = running.platforms["scheduler_dies"]
+    dataset = platform.platform.add_dataset("numbers", numbers(ROWS), [WORKING])
+    hold_a_page(platform, 500, held)
+    running.start("scheduler_dies")
+    running.until("scheduler_dies", "wait", "deferred")
+    wait_until(lambda: 500 in [request.body.get("offset") for request in platform.requests("read_rows")])
+
+    running.deployment.airflow.kill("scheduler")
+    held.set()
+    running.until("scheduler_dies", "export", "success")
+    dataset.statuses = ["FINISHED"]
+    running.until("scheduler_dies", "wait", "scheduled")
+    running.deployment.airflow.start("scheduler")
+    running.deployment.wait_for("scheduler_dies", "success")
+    assert running.attempts("scheduler_dies") == {"wait": 1, "after": 1, "export": 1}
+    assert exported(running, "scheduler_dies.csv") == exported(running, "scheduler_dies.csv.gz") == EXPORTED
+    wait_until(lambda: running.is_left_alone("scheduler_dies"))
+
+
+@contextmanager
+def gone(*platforms: Simulator) -> Iterator[None]:
+    """Refuse all connections for the length of the block, and reset those that are open."""
+    for platform in platforms:
+        platform.__exit__(None, None, None)
+    try:
+        yield
+    finally:
+        for platform in platforms:
+            platform.__enter__()
+
+
+def test_a_platform_that_is_gone_for_a_while_is_waited_for(running: Production) -> None:
+    platform, untried = running.platforms["platform_goes"], running.platforms["platform_is_gone"]
+    platform.platform.add_dataset("numbers", numbers(ROWS))
+    awaited = platform.platform.add_dataset("awaited", TEXTS, [WORKING])
+    platform.inject("read_rows", replies.slow(1), times=None)
+    running.start("platform_goes")
+    running.until("platform_goes", "deferred", "deferred")
+    wait_until(lambda: platform.requests("read_rows"))
+
+    with gone(platform, untried):
+        running.start("platform_is_gone")
+        for task in ("create", "users"):
+            wait_until(lambda task=task: running.attempts("platform_is_gone").get(task, 0) > 1)
+        for task in ("deferred", "rescheduled", "export"):
+            wait_until(lambda task=task: "refused" in running.deployment.log("platform_goes", task))
+    awaited.statuses = ["FINISHED"]
+    for fault in ("platform_goes", "platform_is_gone"):
+        running.deployment.wait_for(fault, "success")
+    assert set(running.attempts("platform_goes").values()) == {1}
+    assert exported(running, "platform_goes.csv") == EXPORTED
+    assert len(untried.requests("create_dataset")) == len(untried.platform.datasets) == 1
+    assert users_sent(untried) == [[f"user{number}" for number in range(6)]]
+
+
+def test_only_the_dead_worker_leaves_a_file(running: Production) -> None:
+    (left,) = [path.name for path in running.output.rglob("*") if path.name.startswith((".", "tmp"))]
+    assert left.startswith(".anaplat-")
+    assert left.endswith(".tmp")

@@ -1,0 +1,131 @@
+"""After everything that can go wrong, at logging level DEBUG, no secret is anywhere."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from cryptography.fernet import Fernet, InvalidToken
+from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, Production
+
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+ECHO = f"you sent token={TOKEN} token={quote(TOKEN)} password={PASSWORD} with it"
+
+
+def says(text: str) -> bytes:
+    """Return a text as JSON, as the platform would write it."""
+    return replies.refusal(text).spoil(replies.Reply()).body
+
+
+SPOILT = {
+    "http_500": replies.http_status(500, body=says(ECHO)),
+    "http_401": replies.flat_refusal(ECHO, code=1003, status=401),
+    "reset": replies.reset(),
+    "rejected": replies.refusal(ECHO, code=1012),
+    "redirect": replies.redirect(f"https://elsewhere.example/?token={quote(TOKEN)}&password={quote(PASSWORD)}"),
+    "html": replies.content(f"<html>{ECHO}</html>".encode(), "text/html"),
+    "malformed": replies.content(says(ECHO).replace(b'"fail"', b'"ok"').replace(b"null", says(ECHO))),
+}
+
+
+def spoil(platform: Simulator) -> None:
+    assert tuple(SPOILT) == SECRET_FAULTS
+    for name, fault in SPOILT.items():
+        for operation, is_meant in {
+            "create_users": lambda body, name=name: body["users"][0]["loginId"] == name,
+            "read_rows": lambda body, name=name: body.get("filter", {}).get("fault") == name,
+            "create_dataset": lambda body, name=name: body["name"] == name,
+        }.items():
+            platform.inject(operation, fault, times=None, when=is_meant)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def everything_fails(running: Production) -> None:
+    platform = running.platforms["secrets"]
+    spoil(platform)
+    running.platforms["failing"].inject("list_datasets", SPOILT["http_500"], times=None)
+    platform.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": ECHO}}]
+    running.start("secrets")
+    running.deployment.wait_for("secrets", "failed")
+
+
+def test_what_was_meant_to_fail_failed(running: Production) -> None:
+    states = running.states("secrets")
+    assert {name: set(found) for name, found in states.items()} == {
+        "users": {"failed"}, "export": {"failed"}, "create": {"failed"}, "users_of_a_query": {"success"},
+        "wrong_token": {"failed"}, "deferred": {"failed"}, "asks_for_a_task": {"failed"},
+    }  # fmt: skip
+    sent = running.platforms["secrets"].requests("create_users")
+    assert {user["password"] for request in sent for user in request.body["users"]} == {PASSWORD}
+
+
+def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
+    files = [path for path in running.deployment.airflow.home.rglob("*") if path.is_file()]
+    assert len([path for path in files if path.suffix == ".log"]) > 30
+    assert b"DEBUG" in b"".join(path.read_bytes() for path in files if path.name == "triggerer.log")
+    assert [(str(path), traces(path.read_bytes())) for path in files if traces(path.read_bytes())] == []
+
+
+def test_no_table_holds_a_secret(running: Production) -> None:
+    rows = running.deployment.rows
+    tables = [name for (name,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+    assert {"connection", "xcom", "trigger", "rendered_task_instance_fields", "celery_taskmeta"} <= {*tables}
+    assert len(rows("SELECT 1 FROM connection WHERE is_encrypted AND password IS NOT NULL")) > 10
+    found = {
+        (table, mark)
+        for table in tables
+        for row in rows(f'SELECT * FROM public."{table}"')
+        for value in row
+        for content in contents(value, None if table in ("connection", "variable") else running.fernet)
+        for mark in traces(content)
+    }
+    assert found == set()
+
+
+def test_no_address_holds_a_secret_but_that_of_a_task(running: Production) -> None:
+    requests = [request for platform in running.platforms.values() for request in platform.ledger]
+    assert {request.operation for request in requests if traces(request.path.encode())} == set()
+    assert {request.operation for request in requests if traces(request.query.encode())} == {"get_task"}
+
+
+@pytest.mark.parametrize("shift", range(3))
+def test_the_search_finds_a_secret_in_every_form(shift: int) -> None:
+    text = "x" * shift + TOKEN
+    packed = zlib.compress(text.encode())
+    for form in (text, quote(text), repr(text), base64.b64encode(text.encode()).decode(), memoryview(packed)):
+        assert any(traces(content) == [MARKS[0]] for content in contents(form)), form
+
+
+def traces(content: bytes) -> list[str]:
+    """Return the marks of which a content holds a trace.
+
+    A mark is letters and digits, the same in an address, in JSON and in Python's notation; in Base64, it depends
+    on what comes before it.
+    """
+    return [mark for mark in MARKS if any(form in content for form in _forms(mark.encode()))]
+
+
+def _forms(mark: bytes) -> list[bytes]:
+    forms = [mark]
+    for shift in range(3):
+        encoded = base64.b64encode(b"\0" * shift + mark)
+        # Without the characters that hold bits of its neighbours.
+        forms.append(encoded[shift and shift + 1 : len(encoded) - 4])
+    return forms
+
+
+def contents(value: Any, fernet: Fernet | None = None) -> Iterator[bytes]:
+    """Yield what a value of a table holds, also where Airflow has packed or encrypted it."""
+    content = bytes(value) if isinstance(value, memoryview) else str(value).encode()
+    yield content
+    with suppress(zlib.error):
+        yield zlib.decompress(content)
+    if fernet is not None:
+        with suppress(InvalidToken):
+            yield fernet.decrypt(content)
