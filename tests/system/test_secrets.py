@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 from cryptography.fernet import Fernet, InvalidToken
-from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, Production
+from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -44,7 +44,11 @@ def spoil(platform: Simulator) -> None:
     for name in SECRET_FAULTS:
         for operation, echo, is_meant in (
             ("create_users", USERS_TOO, lambda body, name=name: body["users"][0]["loginId"] == name),
-            ("read_rows", TOKENS, lambda body, name=name: body.get("filter", {}).get("fault") == name),
+            (
+                "read_rows",
+                f"{TOKENS} {USER_TOKEN} {quote(USER_TOKEN)}",
+                lambda body, name=name: body.get("filter", {}).get("fault") == name,
+            ),
             ("create_dataset", TOKENS, lambda body, name=name: body["name"] == name),
         ):
             platform.inject(operation, spoilt(echo)[name], times=None, when=is_meant)
