@@ -22,6 +22,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests"))
 
 SENSORS = 500
+DAGS = 10  # that share them: Airflow sends the whole of its DAG with each trigger that begins in the triggerer
 INTERVAL = 5.0  # seconds
 SECONDS = 60.0
 DAG = """
@@ -39,12 +40,13 @@ class Heart(BaseOperator):
 with DAG("heart", schedule=None, start_date=pendulum.datetime(2026, 1, 1)):
     Heart(task_id="beat")
 
-with DAG("waits", schedule=None, start_date=pendulum.datetime(2026, 1, 1)):
-    for number in range({sensors}):
-        AnaplatDatasetTaskSensor(
-            task_id=f"wait_{{number}}", ds_id=f"ds{{number}}", deferrable=True, start_from_trigger=True,
-            poke_interval={interval}, timeout=86_400,
-        )
+for dag in range({dags}):
+    with DAG(f"waits_{{dag}}", schedule=None, start_date=pendulum.datetime(2026, 1, 1)):
+        for number in range({sensors}):
+            AnaplatDatasetTaskSensor(
+                task_id=f"wait_{{number}}", ds_id=f"ds{{dag * {sensors} + number}}", deferrable=True,
+                start_from_trigger=True, poke_interval={interval}, timeout=86_400,
+            )
 """
 
 
@@ -97,7 +99,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, list_server() as url:
         home, heart, dag = Path(folder, "airflow"), Path(folder, "heart"), Path(folder, "waits.py")
         home.mkdir()
-        dag.write_text(DAG.format(path=str(heart), sensors=SENSORS, interval=INTERVAL))
+        dag.write_text(DAG.format(path=str(heart), dags=DAGS, sensors=SENSORS // DAGS, interval=INTERVAL))
         settings = {
             "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps({"conn_type": "anaplat", "host": url, "password": "t"}),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
@@ -108,8 +110,11 @@ def main() -> None:
             wait_until(heart.exists)
             triggerer = trigger_runner(deployment)
             report(0, measure(triggerer, heart, url))
-            deployment.trigger("waits")
-            wait_until(lambda: set(deployment.task_states("waits").values()) == {"deferred"})
+            for dag_id in (f"waits_{number}" for number in range(DAGS)):
+                deployment.trigger(dag_id)
+                wait_until(lambda dag_id=dag_id: {*deployment.task_states(dag_id).values()} == {"deferred"})
+            running = f"{SENSORS} triggers currently running"
+            wait_until(lambda: counted(url) and running in deployment.airflow.component_log("triggerer")[-5000:])
             report(SENSORS, measure(triggerer, heart, url))
 
 

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
@@ -53,7 +53,9 @@ def _forms(secret: str) -> tuple[str, ...]:
     """Return a secret as it may stand in a text: as it is, quoted, or as JSON, also as JSON within JSON."""
     if _SAME_IN_EVERY_FORM.fullmatch(secret):
         return (secret,)
-    forms = [secret, quote(secret, safe=""), repr(secret)[1:-1]]
+    forms = [secret, repr(secret)[1:-1]]
+    for address in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+        forms += [address, re.sub("%..", lambda escape: escape.group().lower(), address)]
     for ascii_only in (True, False):
         form = secret
         for _ in range(3):

@@ -34,8 +34,8 @@ ROWS = 1000  # of each dataset that is exported
 TOKEN = "T0kenMark7a\"/+%=&'\\T0kenMark7b"
 USER_TOKEN = "UserMark8a\"/+%=&'\\UserMark8b"
 PASSWORD = "Passw0rdMark9a\"/+ %=&'\\Passw0rdMark9b"
-WRONG_TOKEN = TOKEN.replace("7", "6")
-MARKS = ("T0kenMark7", "T0kenMark6", "UserMark8", "Passw0rdMark9")
+WRONG_TOKEN = TOKEN.replace("T0kenMark7", "Wr0ngMark6")
+MARKS = ("T0kenMark7", "Wr0ngMark6", "UserMark8", "Passw0rdMark9")
 
 
 @dataclass(frozen=True)

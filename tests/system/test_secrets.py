@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from cryptography.fernet import Fernet, InvalidToken
-from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, Production
+from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
-ECHO = f"you sent token={TOKEN} token={quote(TOKEN)} password={PASSWORD} with it"
+LOWER = re.sub("%..", lambda escape: escape.group().lower(), quote_plus(TOKEN))
+# As the platform might write it, and as it stands in addresses.
+TOKENS = f"you sent {TOKEN} {quote(TOKEN)} {quote(TOKEN, safe='')} {LOWER}"
+USERS_TOO = f"{TOKENS} and {PASSWORD} {quote(PASSWORD)} {quote_plus(PASSWORD)}"
 
 
 def says(text: str) -> bytes:
@@ -23,34 +27,41 @@ def says(text: str) -> bytes:
     return replies.refusal(text).spoil(replies.Reply()).body
 
 
-SPOILT = {
-    "http_500": replies.http_status(500, body=says(ECHO)),
-    "http_401": replies.flat_refusal(ECHO, code=1003, status=401),
-    "reset": replies.reset(),
-    "rejected": replies.refusal(ECHO, code=1012),
-    "redirect": replies.redirect(f"https://elsewhere.example/?token={quote(TOKEN)}&password={quote(PASSWORD)}"),
-    "html": replies.content(f"<html>{ECHO}</html>".encode(), "text/html"),
-    "malformed": replies.content(says(ECHO).replace(b'"fail"', b'"ok"').replace(b"null", says(ECHO))),
-}
+def spoilt(echo: str) -> dict[str, replies.Fault]:
+    """Return the bad answers that repeat a text, by the fault's name."""
+    malformed = says(echo).replace(b'"fail"', b'"ok"').replace(b"null", says(echo))
+    return {
+        "http_500": replies.http_status(500, body=says(echo)),
+        "http_401": replies.flat_refusal(echo, code=1003, status=401),
+        "reset": replies.reset(),
+        "rejected": replies.refusal(echo, code=1012),
+        "redirect": replies.redirect(f"https://elsewhere.example/?token={quote(echo)}"),
+        "html": replies.content(f"<html>{echo}</html>".encode(), "text/html"),
+        "malformed": replies.content(malformed),
+    }
 
 
 def spoil(platform: Simulator) -> None:
-    assert tuple(SPOILT) == SECRET_FAULTS
-    for name, fault in SPOILT.items():
-        for operation, is_meant in {
-            "create_users": lambda body, name=name: body["users"][0]["loginId"] == name,
-            "read_rows": lambda body, name=name: body.get("filter", {}).get("fault") == name,
-            "create_dataset": lambda body, name=name: body["name"] == name,
-        }.items():
-            platform.inject(operation, fault, times=None, when=is_meant)
+    assert tuple(spoilt(TOKENS)) == SECRET_FAULTS
+    for name in SECRET_FAULTS:
+        for operation, echo, is_meant in (
+            ("create_users", USERS_TOO, lambda body, name=name: body["users"][0]["loginId"] == name),
+            (
+                "read_rows",
+                f"{TOKENS} {USER_TOKEN} {quote(USER_TOKEN)}",
+                lambda body, name=name: body.get("filter", {}).get("fault") == name,
+            ),
+            ("create_dataset", TOKENS, lambda body, name=name: body["name"] == name),
+        ):
+            platform.inject(operation, spoilt(echo)[name], times=None, when=is_meant)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def everything_fails(running: Production) -> None:
     platform = running.platforms["secrets"]
     spoil(platform)
-    running.platforms["failing"].inject("list_datasets", SPOILT["http_500"], times=None)
-    platform.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": ECHO}}]
+    running.platforms["failing"].inject("list_datasets", spoilt(TOKENS)["http_500"], times=None)
+    platform.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": TOKENS}}]
     running.start("secrets")
     running.deployment.wait_for("secrets", "failed")
 
@@ -68,7 +79,7 @@ def test_what_was_meant_to_fail_failed(running: Production) -> None:
 def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
     files = [path for path in running.deployment.airflow.home.rglob("*") if path.is_file()]
     assert len([path for path in files if path.suffix == ".log"]) > 30
-    assert b"DEBUG" in b"".join(path.read_bytes() for path in files if path.name == "triggerer.log")
+    assert b"[debug " in b"".join(path.read_bytes() for path in files if path.name == "triggerer.log")
     assert [(str(path), traces(path.read_bytes())) for path in files if traces(path.read_bytes())] == []
 
 

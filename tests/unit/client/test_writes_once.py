@@ -112,6 +112,15 @@ def test_no_traceback_shows_a_secret(platform: Simulator, echo: str) -> None:
         assert secret not in shown
 
 
+@pytest.mark.parametrize(
+    "written", ["a%2Fb+c%22d", "a/b%20c%22d", "a%2Fb%20c%22d", "a%2fb%20c%22d", "a%2fb+c%22d"]
+)
+def test_a_password_is_masked_as_it_stands_in_addresses(platform: Simulator, written: str) -> None:
+    platform.inject("create_users", replies.refusal(f"{written} is bad", code=1012))
+    with pytest.raises(errors.AnaplatError, match=r"\*\*\* is bad"):
+        AnaplatClient(platform.url, platform.token).create_users([NewUser(login_id="a", password='a/b c"d')])
+
+
 def test_no_traceback_shows_a_parameter_or_a_proxys_password(platform: Simulator) -> None:
     client = AnaplatClient(
         platform.url, "t", max_retries=0, proxies={"http": f"http://user:{SECRETS[2]}@127.0.0.1:1"}
