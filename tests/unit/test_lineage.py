@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
 from conftest import numbers
 
 from airflow_provider_anaplat.assets import create_asset
-from airflow_provider_anaplat.client.errors import AnaplatNotFoundError
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.lineage import (
     Name,
@@ -151,7 +150,7 @@ def test_a_task_that_has_written_nothing_says_nothing(
 ) -> None:
     connect(platform)
     export = AnaplatExportRowsOperator(task_id="e", ds_id="gone", output_path=str(tmp_path / "x.csv"))
-    with pytest.raises(AnaplatNotFoundError):
+    with pytest.raises(AirflowFailException):
         export.execute({})
     assert export.get_openlineage_facets_on_complete(None) is None
 
