@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import json
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from running import AIRFLOW_2
 
 import airflow_provider_anaplat
 from airflow_provider_anaplat.provider_info import get_provider_info
+
+PACKAGE = Path(airflow_provider_anaplat.__file__).parent
 
 
 def test_provider_info_follows_airflows_schema() -> None:
