@@ -1,11 +1,21 @@
 # The two commands of the README are `make demo` and `make test`; `make help` lists the others.
 PYTHON ?= python3
-AIRFLOW ?= 3.3.2
+NEWEST := 3.3.2
+AIRFLOW ?= $(NEWEST)
 CONSTRAINTS := constraints/airflow-$(AIRFLOW).txt
-VENV := .venv
+# An older release has an environment of its own: make test AIRFLOW=2.11.2
+VENV := .venv$(if $(filter-out $(NEWEST),$(AIRFLOW)),-$(AIRFLOW))
 BIN := $(VENV)/bin
 ALONE := $(VENV)/alone
 INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# These fail at run time with newer versions of what they are built on than there were in their day.
+DAY_3.0.6 := 2025-10-15
+DAY_3.1.8 := 2026-03-20
+DAY_3.2.2 := 2026-06-10
+DAY := $(DAY_$(AIRFLOW))
+COMPILE := .venv/bin/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 
 .PHONY: help bench demo test lint types check docs build sbom clean constraints
 .DEFAULT_GOAL := help
@@ -20,7 +30,7 @@ test: $(INSTALLED) ## Run the whole test suite
 	@$(BIN)/python -m pytest
 
 bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting beside their peers (takes minutes)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[bench]"
+	@$(PIP) --constraint $(CONSTRAINTS) --editable ".[bench]"
 	@$(BIN)/python benchmarks/parsing.py
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/sql.py
@@ -53,13 +63,14 @@ sbom: build ## Install the wheel alone and write its bill of materials to dist/s
 	$(BIN)/python .ci/sbom.py $(ALONE) dist/sbom.cdx.json
 
 constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
-	@$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev --extra bench --extra mysql --universal --python-version 3.11 --upgrade \
-	    --constraint <(echo apache-airflow==$(AIRFLOW)) --no-header --no-annotate --no-emit-index-url \
+	@.venv/bin/python -m pip install --quiet uv
+	@# Where there is a day, Airflow's own dependencies are as of then; the providers and ours are the newest.
+	$(COMPILE) pyproject.toml --extra dev --extra bench --extra mysql --upgrade $(if $(DAY),,--universal) \
+	    --constraint <(echo apache-airflow==$(AIRFLOW) $(if $(DAY),| $(COMPILE) --exclude-newer $(DAY) - | grep -v providers)) \
 	    --output-file $(CONSTRAINTS)
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* .demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache
 
 constraints: SHELL := /bin/bash
 
@@ -70,9 +81,9 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@echo "Installing Airflow $(AIRFLOW) and this project into $(VENV) (a minute or two) ..."
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" --editable ".[dev]" || { echo "The installation failed; see the messages above. It needs the Python package index."; exit 1; }
+	@$(PIP) --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" --editable ".[dev]" || { echo "The installation failed; see the messages above. It needs the Python package index."; exit 1; }
 	@# Alone: it asks for mysqlclient, which has to be compiled. The tests use its other driver.
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS) --no-deps apache-airflow-providers-mysql
+	@$(PIP) --constraint $(CONSTRAINTS) --no-deps apache-airflow-providers-mysql
 	@touch $@
 
 $(CONSTRAINTS):

@@ -13,16 +13,15 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import airflow
 import psutil
 import pytest
 from conftest import numbers
-from running import RunningAirflow, wait_until
+from running import RELEASE, RunningAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 pytestmark = pytest.mark.skipif(
-    tuple(map(int, airflow.__version__.split(".")[:2])) < (3, 3),
+    RELEASE < (3, 3),
     reason="a retry remembers what the killed attempt did in the task state store, which is new in Airflow 3.3",
 )
 

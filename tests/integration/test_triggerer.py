@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow import __version__ as airflow_version
 from conftest import TEXTS
-from running import RunningAirflow, wait_until
+from running import AIRFLOW_2, RunningAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
 
-AIRFLOW_2 = airflow_version.startswith("2.")
 DAG_FILE = Path(__file__).parent / "dags" / "anaplat_triggerer.py"
 COMPONENTS = ("scheduler", "triggerer") if AIRFLOW_2 else ("api-server", "dag-processor", "scheduler", "triggerer")
 

@@ -16,8 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 import requests
-from airflow import __version__ as airflow_version
-from running import RunningAirflow, wait_until
+from running import AIRFLOW_2, RunningAirflow, wait_until
 
 SERVER = "postgres@127.0.0.1:5432"
 BROKER = "redis://127.0.0.1:6379/0"
@@ -213,7 +212,7 @@ class Deployment:
 
 def skip_where_impossible() -> None:
     """Skip a test on a machine without what a deployment needs."""
-    if airflow_version.startswith("2."):
+    if AIRFLOW_2:
         pytest.skip("Airflow 2 has other components")
     if importlib.util.find_spec("airflow.providers.celery") is None:
         pytest.skip("apache-airflow-providers-celery is not installed")

@@ -8,16 +8,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from airflow import __version__ as airflow_version
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
 from conftest import numbers
+from running import AIRFLOW_2
 
 from airflow_provider_anaplat.assets import create_asset, sanitize_uri
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
-if airflow_version.startswith("2."):
+if AIRFLOW_2:
     from airflow.utils.context import OutletEventAccessors
 else:
     from airflow.sdk.execution_time.context import OutletEventAccessors
