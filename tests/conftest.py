@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-# Airflow reads these when it is first imported, so they are set before any test module is.
-AIRFLOW_HOME = Path(tempfile.mkdtemp(prefix="anaplat-tests-"))
+# Airflow reads these when it is first imported, so they are set before any test module is. Pytest runs this file
+# once, and the first test module that imports something of it may run it once more.
+AIRFLOW_HOME = Path(os.environ.get("ANAPLAT_TESTS_HOME") or tempfile.mkdtemp(prefix="anaplat-tests-"))
 os.environ.update(
+    ANAPLAT_TESTS_HOME=str(AIRFLOW_HOME),
     AIRFLOW_HOME=str(AIRFLOW_HOME),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__DAGS_FOLDER=str(AIRFLOW_HOME / "dags"),

@@ -28,7 +28,9 @@ class AirflowMetrics:
         from airflow.providers.common.compat.sdk import Stats
 
         all_tags = {"conn_id": self._conn_id, **{name: tags[name] for name in metric.tags}}
-        in_name = ".".join([metric.name, *(re.sub(r"[^\w-]", "_", tag, flags=re.ASCII) for tag in all_tags.values())])
+        in_name = ".".join(
+            [metric.name, *(re.sub(r"[^\w-]", "_", tag, flags=re.ASCII) for tag in all_tags.values())]
+        )
         for name, given in ((metric.name, all_tags), (in_name, None)):
             _write(Stats, metric.kind, name, value, given)
 
