@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowFailException
 from conftest import numbers
 
-from airflow_provider_anaplat.client.errors import AnaplatNotFoundError
 from airflow_provider_anaplat.links import AnaplatDatasetLink, AnaplatPageLink
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
@@ -72,7 +72,7 @@ def test_a_sensor_that_comes_back_links_again(dataset: str, platform: Simulator)
 def test_a_task_that_fails_has_its_link(connect: Connect, platform: Simulator, tmp_path: Path) -> None:
     connect(platform, extra={"max_retries": 0})
     export = AnaplatExportRowsOperator(task_id="e", ds_id="gone", output_path=str(tmp_path / "x.csv"))
-    with pytest.raises(AnaplatNotFoundError):
+    with pytest.raises(AirflowFailException, match="1002"):
         export.execute({})
     assert of(export) == details(platform, "root", "gone")
 

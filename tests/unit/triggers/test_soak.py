@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import logging
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psutil
+import pytest
 from conftest import TEXTS
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -71,6 +73,14 @@ async def event_of_a_wait() -> dict[str, object]:
     )
     event = await anext(trigger.run())
     return dict(event.payload)
+
+
+@pytest.fixture(autouse=True)
+def silence() -> Iterator[None]:
+    """Pytest keeps what is logged, and its memory grows with it."""
+    logging.disable(logging.ERROR)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def test_an_hour_of_polls_leaves_nothing_behind(platform: Simulator, connect: Callable[..., None]) -> None:
