@@ -17,11 +17,6 @@ _request = requests.exceptions
 # is said of the request itself promise that nothing was sent; all else may come after the platform acted.
 _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError], str, str], ...] = (
     (
-        (urllib3_errors.ProxyError,), errors.AnaplatUnreachableError, "TCP",
-        "the proxy on the way to {host} cannot be used. Check the address, user and password in the connection's "
-        "extra `proxies`, or in the environment's.",
-    ),
-    (
         (urllib3_errors.NameResolutionError,), errors.AnaplatUnreachableError, "DNS",
         "the host name in {host} is not known. Check the connection's host.",
     ),
@@ -68,6 +63,12 @@ _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError
 )  # fmt: skip
 
 
+_PROXY = (
+    "the proxy on the way to {host} cannot be used. Check the address, user and password in the connection's "
+    "extra `proxies`, or in the environment's."
+)
+
+
 def was_never_sent(error: errors.AnaplatError) -> bool:
     """Tell whether the request provably did not reach the platform."""
     return isinstance(error, errors.AnaplatUnreachableError | errors.AnaplatRequestError)
@@ -88,10 +89,21 @@ def connection_error(
 
 def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.AnaplatError], str, str]:
     causes = list(_chain(error))
+    if any(isinstance(cause, urllib3_errors.ProxyError) for cause in causes):
+        # urllib3 says so too of a proxy that breaks the connection after it has taken the request.
+        never_sent = any(_is_refusal_of_proxy(cause) for cause in causes)
+        proxy_failed = errors.AnaplatUnreachableError if never_sent else errors.AnaplatConnectionError
+        return proxy_failed, "TCP", _PROXY.format(host=host)
     for kinds, meaning, layer, text in _FAILURES:
         if any(isinstance(cause, kinds) for cause in causes):
             return meaning, layer, text.format(host=host)
     return errors.AnaplatInvalidAnswerError, "HTTP", f"the answer of {host} breaks the rules of HTTP."
+
+
+def _is_refusal_of_proxy(cause: BaseException) -> bool:
+    """Tell whether no connection to the proxy came about, or it refused a tunnel (an OSError without a number)."""
+    refused_tunnel = type(cause) is OSError and cause.errno is None
+    return refused_tunnel or isinstance(cause, urllib3_errors.NewConnectionError)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

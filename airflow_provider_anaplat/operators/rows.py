@@ -46,7 +46,8 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     of the dataset, and ``bytes``.
 
     Raises :class:`ExportError` where the rows are not whole, fit no type or cannot be written, and another
-    :class:`AnaplatError` where the platform does not answer.
+    :class:`AnaplatError` where the platform does not answer; :class:`AirflowFailException`, which
+    Airflow does not retry, where it refuses.
     """
 
     template_fields: Sequence[str] = (*AnaplatRowsOperator.template_fields, "output_path", "file_format")

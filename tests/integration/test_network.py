@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import socketserver
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import trustme
 from servers import read_request, relay, serving
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.client.models import NewUser
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.simulator import Simulator
 
@@ -221,3 +224,20 @@ def test_an_answer_that_stops_in_a_tunnel_ends(authority: trustme.CA, bundle: st
         )
         with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s"):
             client.list_datasets()
+
+
+def test_a_proxy_that_takes_a_write_and_breaks_off_is_not_given_it_again() -> None:
+    taken = []
+
+    class Breaking(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            taken.append(self.rfile.readline())
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Breaking) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{proxy.server_address[1]}"
+        client = AnaplatClient("http://platform.invalid", "token", proxies={"http": address}, max_retries=2)
+        with pytest.raises(errors.AnaplatOutcomeUnknownError, match="proxy"):
+            client.create_users([NewUser(login_id="ada", name="Ada", password="of-ada")])
+        proxy.shutdown()
+    assert len(taken) == 1
