@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import arro3.io
 import polars as pl
@@ -25,7 +25,7 @@ from airflow_provider_anaplat.client.validation import validated
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)\s*\](\s*,\s*)\[\s*(?:"|null)')
-_SLICE = 1 << 20  # bytes
+_SLICE = 3 << 19  # bytes: fewer, larger slices are faster, and take more memory
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
@@ -33,6 +33,15 @@ _NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 _ROW = DataType.list(Field("cell", DataType.string_view()))
 _ROWS = DataType.list(Field("row", _ROW))
 _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Map(Protocol):
+    """What applies a function to each item and yields the results in order."""
+
+    def __call__(self, function: Callable[[S], T], items: Iterable[S], /) -> Iterator[T]:
+        """Apply the function."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +87,19 @@ class Head:
     rows: tuple[int, int] | None
     answer: Answer = field(repr=False)
 
-    def page(self) -> Page:
+    def page(self, each: Map = map) -> Page:
         """Return the page with its rows.
 
+        :param each: reads the slices of the rows; an executor's ``map`` does so in its threads
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
         names = [column.name for column in self.columns]
-        frame = None if self.rows is None else _arrow_frame(self.answer.body, *self.rows, unique_names(names))
+        frame = None
+        if self.rows is not None:
+            frame = _arrow_frame(self.answer.body, *self.rows, unique_names(names), each)
         if frame is None:
-            rows = _exact_rows(read_payload(self.answer).get("preview") or [], names, self.answer)
-            frame = _frame(rows, unique_names(names))
+            (frame,) = each(lambda answer: _exact_frame(answer, names), [self.answer])
         return Page(frame, self.columns, self.snapshot)
 
 
@@ -152,17 +163,25 @@ def _envelope(body: bytes, start: int, end: int) -> Any:
     return envelope if complete and len(_ROWS_START.findall(without_rows)) == 1 else None
 
 
-def _arrow_frame(body: bytes, start: int, end: int, names: list[str], size: int = _SLICE) -> pl.DataFrame | None:
+def _arrow_frame(
+    body: bytes, start: int, end: int, names: list[str], each: Map = map, size: int = _SLICE
+) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
     if b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body)):
         return None
     frames = []
-    for text in _slices(body, start, end, size):
-        rows = _arrow_rows(text)
-        if rows is None or not (rows.list.len() == len(names)).fill_null(value=False).all():
+    for frame in each(lambda text: _slice_frame(text, names), _slices(body, start, end, size)):
+        if frame is None:
             return None
-        frames.append(_frame(rows, names))
+        frames.append(frame)
     return pl.concat(frames, rechunk=False)
+
+
+def _slice_frame(text: memoryview, names: list[str]) -> pl.DataFrame | None:
+    rows = _arrow_rows(text)
+    if rows is None or not (rows.list.len() == len(names)).fill_null(value=False).all():
+        return None
+    return _frame(rows, names)
 
 
 def _arrow_rows(text: memoryview) -> pl.Series | None:
@@ -188,6 +207,11 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
         yield text[start : boundary.start(1)]
         start = boundary.end(1)
     yield text[start:end]
+
+
+def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
+    rows = _exact_rows(read_payload(answer).get("preview") or [], names, answer)
+    return _frame(rows, unique_names(names))
 
 
 def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:

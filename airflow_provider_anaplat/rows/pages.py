@@ -61,7 +61,7 @@ class PageReader:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         self.ds_id = query.ds_id
         self._client = client
-        # Decoding takes several times a page's memory, so fewer threads do it than ask.
+        # Decoding takes several times the memory of what it reads, so fewer threads do it than ask.
         self._decoder = ThreadPoolExecutor(_DECODERS, thread_name_prefix="anaplat-decode")
         self._stopped = threading.Event()
         self._position = query.offset
@@ -158,7 +158,7 @@ class PageReader:
     def _read(self, offset: int, limit: int) -> Page:
         head = self._answered.pop(offset, None) or self._ask(offset, limit)
         self._check_snapshot(head)
-        page = self._decoder.submit(head.page).result()
+        page = head.page(self._decoder.map)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."

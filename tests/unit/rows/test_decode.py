@@ -55,7 +55,7 @@ def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: in
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
     assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
-    frame = decode._arrow_frame(content, *place, ["a", "b"], size)
+    frame = decode._arrow_frame(content, *place, ["a", "b"], size=size)
     assert frame is None or frame.rows() == [tuple(row) for row in rows]
 
 
