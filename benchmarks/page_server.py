@@ -1,5 +1,6 @@
 """A server that answers every page of a dataset with bytes rendered in advance, so that clients are what is timed.
 
+A GET of any path answers how many pages were asked for, and how many at the same time at most.
 ``python benchmarks/page_server.py ROWS PAGE_SIZE LATENCY`` prints its address and serves until it is stopped.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import time
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -60,16 +62,31 @@ def main() -> None:
     if rows % page_size:
         page(pages - 1)
 
+    lock = threading.Lock()
+    counted = {"pages": 0, "now": 0, "most": 0}
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            with lock:
+                counted["pages"] += 1
+                counted["now"] += 1
+                counted["most"] = max(counted["most"], counted["now"])
             body = self.rfile.read(int(self.headers["content-length"]))
             offset = int(re.search(rb'"offset": ?(\d+)', body)[1])  # type: ignore[index]  # always there
             number = offset // page_size
             partial = number == pages - 1 and rows % page_size
             time.sleep(latency)
             answer = page(number if partial else number % DIFFERENT_PAGES)
+            with lock:  # before the answer, after which the client may ask anew
+                counted["now"] -= 1
+            self._answer(answer)
+
+        def do_GET(self) -> None:
+            self._answer(json.dumps(counted).encode())
+
+        def _answer(self, answer: bytes) -> None:
             self.send_response(200)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(answer)))
