@@ -24,8 +24,10 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
 
-# The rooms that never import Airflow: their tests say the same on every release.
+# The rooms that never import Airflow: their tests say the same on every release, as do those of what the rooms do
+# with servers.
 BELOW_AIRFLOW = ("access", "client", "datasets", "rows", "simulator", "sql", "users")
+WITH_SERVERS = ("sql", "test_network.py", "test_object_stores.py")
 
 pytest_plugins = ["airflow_provider_anaplat.simulator.pytest_plugin"]
 
@@ -37,9 +39,11 @@ TEXTS = Table.of_rows(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what an older release of Airflow is worth trying with."""
-    below = [Path(__file__).parent / "unit" / room for room in BELOW_AIRFLOW]
+    tests = Path(__file__).parent
+    below = [tests / "unit" / room for room in BELOW_AIRFLOW]
+    below += [tests / "integration" / place for place in WITH_SERVERS]
     for item in items:
-        if item.path.parent not in below:
+        if not any(item.path.is_relative_to(place) for place in below):
             item.add_marker("airflow")
 
 

@@ -80,7 +80,9 @@ def test_the_same_tree_elsewhere_at_another_time_builds_the_same_bytes(
 
 
 def test_an_index_would_take_it(built: dict[str, Path]) -> None:
-    pytest.importorskip("twine", reason="the constraints of older releases leave it out")
+    pytest.importorskip(
+        "twine", "7", reason="what older releases pin holds it back, and it must know today's metadata"
+    )
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *built.values()], check=True)
 
 

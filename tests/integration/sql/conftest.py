@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,6 +56,8 @@ def load(connect: Callable[..., None], platform: Simulator) -> Load:
         if run is not None:
             context = {"ti": SimpleNamespace(dag_id="dag", run_id=run, task_id="load", map_index=-1)}
         arguments = {"ds_id": "ds1", "sql_conn_id": "database", "table": "sales", **arguments}
-        return AnaplatToSqlOperator(task_id="load", **arguments).execute(context)
+        # What Airflow 2 wraps it in fails in any thread but the one that imported Airflow.
+        execute = inspect.unwrap(AnaplatToSqlOperator.execute)
+        return execute(AnaplatToSqlOperator(task_id="load", **arguments), context)
 
     return load
