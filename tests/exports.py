@@ -1,0 +1,40 @@
+"""Exports of rows to a file, and the file read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
+from airflow_provider_anaplat.rows.export import export_rows as export_plan
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.sinks import CsvSink, FileFormat, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
+
+FORMATS: list[FileFormat] = ["csv", "ndjson", "parquet"]
+SINKS = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
+
+
+def export_rows(
+    client: AnaplatClient, query: RowQuery, path: Any, file_format: FileFormat, **options: Any
+) -> ExportSummary:
+    suffix = f".{file_format}"
+    rows_per_file = options.pop("rows_per_file", None)
+    target = (
+        FileTarget(path, SINKS[file_format], suffix)
+        if rows_per_file is None
+        else PartsTarget(path, SINKS[file_format], suffix, rows_per_file)
+    )
+    return export_plan(client, ExportPlan(query, target, **options))
+
+
+def read_back(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".parquet":
+        return pl.read_parquet(path).to_dicts()
+    if path.suffix == ".ndjson":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    return pl.read_csv(path, infer_schema=False).to_dicts()
