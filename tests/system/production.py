@@ -40,7 +40,7 @@ MARKS = ("T0kenMark7", "Wr0ngMark6", "UserMark8", "Passw0rdMark9")
 
 @dataclass(frozen=True)
 class Production:
-    """The deployment, and what lies around it.
+    """The deployment, and what lies around it; one of its DAGs tells OpenLineage what it does, in ``lineage``.
 
     :param platforms: the embedded platforms, by fault
     :param output: the folder of the exports, and of nothing else
@@ -108,6 +108,10 @@ def production(folder: Path) -> Iterator[Production]:
         }
         settings = {
             "AIRFLOW__CORE__FERNET_KEY": key.decode(),
+            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
+                {"type": "file", "log_file_path": str(home / "lineage"), "append": True}
+            ),
+            "AIRFLOW__OPENLINEAGE__SELECTIVE_ENABLE": "True",
             "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG",
             "AIRFLOW__LOGGING__CELERY_LOGGING_LEVEL": "DEBUG",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",

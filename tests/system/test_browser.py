@@ -33,6 +33,8 @@ EXTRA: dict[str, Any] = {
     "connect_timeout": 5,
     "read_timeout": 60.5,
     "max_retries": 2,
+    "max_connections": 8,
+    "max_answer_mb": 2048,
     "verify": "false",
     "cert": __file__,
     "proxies": {"https": "http://proxy:3128"},
@@ -185,7 +187,8 @@ def settings(airflow: WebAirflow, page: Page, output: Path) -> dict[str, Any]:
 def test_whatever_way_a_connection_is_made_the_client_is_the_same(settings: dict[str, Any], way: str) -> None:
     expected = Settings(
         "https://bi.example.com/prefix", TOKEN, user_token="u", connect_timeout=5, read_timeout=60.5,
-        max_retries=2, verify=False, cert=__file__, proxies=EXTRA["proxies"], task_status=EXTRA["task_status"],
+        max_retries=2, max_connections=8, max_answer_mb=2048, verify=False, cert=__file__,
+        proxies=EXTRA["proxies"], task_status=EXTRA["task_status"],
     )  # fmt: skip
     assert Settings(**settings[way]) == expected
 

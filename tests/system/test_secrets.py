@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
+import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
 from cryptography.fernet import Fernet, InvalidToken
+from system.deployment import BROKER
 from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -56,14 +59,42 @@ def spoil(platform: Simulator) -> None:
             platform.inject(operation, spoilt(echo)[name], times=None, when=is_meant)
 
 
+@contextmanager
+def overheard() -> Iterator[list[bytes]]:
+    """Collect all that is sent to Redis."""
+    import redis
+
+    said: list[bytes] = []
+    ended = threading.Event()
+    with redis.Redis.from_url(BROKER) as broker, broker.monitor() as monitor:
+
+        def listen() -> None:
+            for command in monitor.listen():
+                said.append(command["command"].encode())
+                if ended.is_set():
+                    return
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        try:
+            yield said
+        finally:
+            ended.set()
+            broker.ping()  # it hears this too
+            listener.join()
+
+
 @pytest.fixture(scope="module", autouse=True)
-def everything_fails(running: Production) -> None:
+def sent_to_redis(running: Production) -> list[bytes]:
+    """Let everything fail; what Redis was sent meanwhile."""
     platform = running.platforms["secrets"]
     spoil(platform)
     running.platforms["failing"].inject("list_datasets", spoilt(TOKENS)["http_500"], times=None)
     platform.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": TOKENS}}]
-    running.start("secrets")
-    running.deployment.wait_for("secrets", "failed")
+    with overheard() as said:
+        running.start("secrets")
+        running.deployment.wait_for("secrets", "failed")
+    return said
 
 
 def test_what_was_meant_to_fail_failed(running: Production) -> None:
@@ -81,6 +112,18 @@ def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
     assert len([path for path in files if path.suffix == ".log"]) > 30
     assert b"[debug " in b"".join(path.read_bytes() for path in files if path.name == "triggerer.log")
     assert [(str(path), traces(path.read_bytes())) for path in files if traces(path.read_bytes())] == []
+
+
+def test_no_event_of_openlineage_holds_a_secret(running: Production) -> None:
+    written = (running.deployment.airflow.home / "lineage").read_bytes()
+    failed = [event for event in map(json.loads, written.splitlines()) if event["eventType"] == "FAIL"]
+    assert {"secrets.users", "secrets.export", "secrets.create"} <= {event["job"]["name"] for event in failed}
+    assert traces(written) == []
+
+
+def test_nothing_that_redis_is_sent_holds_a_secret(sent_to_redis: list[bytes]) -> None:
+    assert any(b"celery" in command for command in sent_to_redis)
+    assert {mark for command in sent_to_redis for mark in traces(command)} == set()
 
 
 def test_no_table_holds_a_secret(running: Production) -> None:

@@ -6,6 +6,7 @@ import os
 
 import pendulum
 from airflow.providers.common.compat.sdk import DAG
+from airflow.providers.openlineage.utils.selective_enable import enable_lineage
 
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -22,7 +23,7 @@ with DAG(
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     default_args={"anaplat_conn_id": "anaplat_secrets"},
-):
+) as dag:
     AnaplatCreateUsersOperator.partial(task_id="users").expand(
         users=[[{"loginId": fault, "password": "{{ var.value.first_pin }}"}] for fault in FAULTS]
     )
@@ -47,3 +48,5 @@ with DAG(
     AnaplatDatasetTaskSensor(
         task_id="asks_for_a_task", ds_id="ds1", probe="task", platform_task_id="t1", **WAITING
     )
+
+enable_lineage(dag)
