@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS
+from running import AIRFLOW_2
 from steps import Steps, wait
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -71,6 +72,8 @@ def steps() -> Steps:
 def test_every_way_ends_alike(
     scenario: Scenario, way: str, steps: Steps, platform: Simulator, connect: Callable[..., None]
 ) -> None:
+    if AIRFLOW_2 and way == "rescheduled":
+        pytest.skip("Airflow 2 asks its database when a rescheduled task began; the DAGs of test_dags.py have one")
     connect(platform, extra={"max_retries": 0})
     dataset = platform.platform.add_dataset("new", TEXTS, scenario.statuses)
     if scenario.list_down_times != 0:
