@@ -83,7 +83,12 @@ def run_dag(folder: Path, dag_id: str, platform: Simulator, output: Path) -> tup
     return json.loads(result.removeprefix("RESULT")), printed
 
 
-@pytest.mark.parametrize("mode", ["poke", "reschedule", "deferred"])
+beyond_airflow_3_0 = pytest.mark.skipif(
+    RELEASE == (3, 0), reason="dag.test() of Airflow 3.0 fails where it reschedules, retries or meets a new asset"
+)
+
+
+@pytest.mark.parametrize("mode", ["poke", pytest.param("reschedule", marks=beyond_airflow_3_0), "deferred"])
 def test_create_and_wait(airflow_database: Path, tmp_path: Path, mode: str) -> None:
     with Simulator({"numbers": numbers(3)}, creation_statuses=(None, "处理中", "FINISHED")) as platform:
         tasks, printed = run_dag(airflow_database, f"wait_{mode}", platform, tmp_path)
@@ -126,6 +131,7 @@ def test_an_export_by_mapped_tasks(airflow_database: Path, tmp_path: Path) -> No
     assert pl.concat(pl.read_csv(folder / name) for name in names)["n"].to_list() == list(range(55))
 
 
+@beyond_airflow_3_0
 def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database: Path, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as platform:
         platform.inject("create_dataset", replies.reset(), after_act=True)
@@ -168,6 +174,7 @@ def test_the_example(airflow_database: Path, tmp_path: Path) -> None:
     assert platform.token not in printed
 
 
+@beyond_airflow_3_0
 def test_the_example_of_an_orchestrated_refresh(airflow_database: Path, tmp_path: Path) -> None:
     table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"]])
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
