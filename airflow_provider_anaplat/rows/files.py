@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class StagedFile:
-    """A file that is written under a temporary name beside its own, and takes its own at the end.
+    """A file that is written without a name or under a temporary one, and takes its own at the end.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
 
@@ -43,6 +43,8 @@ class StagedFile:
             if self._local:
                 file.flush()
                 os.fsync(file.fileno())
+                if not self._temporary.exists():
+                    _give_name(file, self._temporary)
 
     def publish(self) -> None:
         """Give the file its own name."""
@@ -68,7 +70,7 @@ class StagedFile:
 
     def _opened(self) -> Any:
         if self._local:
-            return self._temporary.open("xb")
+            return _nameless(self._target.parent) or self._temporary.open("xb")
         return self._temporary.fs.open(self._temporary.path, "wb")
 
 
@@ -126,6 +128,28 @@ def remove_folder(folder: Any) -> None:
         return
     except OSError as error:
         log.warning("Could not remove all of %s: %s", folder, error)
+
+
+def _nameless(folder: Path) -> BinaryIO | None:
+    """Open a file without a name, of which nothing stays if the process is killed; None where there are none.
+
+    Linux has them, on most local file systems.
+    """
+    try:
+        return os.fdopen(os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o666), "wb")
+    except (AttributeError, OSError):
+        return None
+
+
+def _give_name(file: BinaryIO, path: Path) -> None:
+    source = f"/proc/self/fd/{file.fileno()}"
+    try:
+        os.link(source, path, src_dir_fd=file.fileno())  # any: with one, links are followed
+    except OSError:  # of a file system that has such files, and names them no more
+        with Path(source).open("rb") as complete, path.open("xb") as copy:
+            shutil.copyfileobj(complete, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
 
 
 def _link(source: Path, target: Path) -> None:
