@@ -14,6 +14,7 @@ from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, An
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
+from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart
 
 _DECODERS = 2
 
@@ -59,6 +60,7 @@ class PageReader:
     def __init__(self, client: AnaplatClient, query: RowQuery, snapshot: Snapshot | None = None) -> None:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
+        keep_large_blocks_apart()
         self.ds_id = query.ds_id
         self._client = client
         # Decoding takes several times the memory of what it reads, so fewer threads do it than ask.
