@@ -18,7 +18,7 @@ from airflow import __version__ as airflow_version
 AIRFLOW = Path(sys.executable).with_name("airflow")
 RELEASE = tuple(map(int, airflow_version.split(".")[:2]))
 AIRFLOW_2 = RELEASE < (3, 0)
-LONG = 180.0  # seconds; far more than anything that is waited for takes
+LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 
 
 class RunningAirflow:

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 import requests
-from running import AIRFLOW_2, RunningAirflow, wait_until
+from running import AIRFLOW_2, LONG, RunningAirflow, wait_until
 
 SERVER = "postgres@127.0.0.1:5432"
 BROKER = "redis://127.0.0.1:6379/0"
@@ -78,7 +78,9 @@ class Deployment:
                 self.start_worker(worker)
             wait_until(self._ready)
             token = requests.get(f"{self.airflow.url}/auth/token", timeout=30).json()["access_token"]
-            self._session.headers["Authorization"] = f"Bearer {token}"
+            # No connection is kept: OpenLineage forks the API server when a task's state is set by hand, and what
+            # the child inherits stays open when the server lets go of it, so that a request on it is never read.
+            self._session.headers.update({"Authorization": f"Bearer {token}", "Connection": "close"})
             self._stack = stack.pop_all()
         return self
 
@@ -206,7 +208,7 @@ class Deployment:
         return str(self.rows(query, dag_id)[0][0])
 
     def _request(self, method: str, path: str, body: Mapping[str, Any]) -> None:
-        answer = self._session.request(method, f"{self.airflow.url}/api/v2/{path}", json=body, timeout=60)
+        answer = self._session.request(method, f"{self.airflow.url}/api/v2/{path}", json=body, timeout=LONG)
         assert answer.ok, answer.text
 
 

@@ -19,7 +19,10 @@ from airflow_provider_anaplat.simulator import Simulator
 
 DAGS = Path(__file__).parent / "dags"
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
-DAG_FILES = [DAGS / "anaplat_faults.py", DAGS / "anaplat_secrets.py", *sorted(EXAMPLES.glob("*.py"))]
+DAG_FILES = [
+    *(DAGS / f"anaplat_{name}.py" for name in ("faults", "secrets", "threads")),
+    *sorted(EXAMPLES.glob("*.py")),
+]
 FAULTS = (
     "worker_dies_creating", "worker_dies_amid_users", "worker_dies_exporting", "triggerer_dies",
     "triggerer_dies_creating", "scheduler_dies", "platform_goes", "platform_is_gone", "cleared", "failed_by_hand",
@@ -75,9 +78,11 @@ class Production:
         tasks = self.deployment.tasks(fault)
         return {task.task_id: max(t.attempt for t in tasks if t.task_id == task.task_id) for task in tasks}
 
-    def restart(self, component: str) -> None:
-        self.deployment.airflow.kill(component)
-        self.deployment.airflow.start(component)
+    def threads(self) -> str:
+        """Return the names of the threads that the package has in the triggerer, which hold connections' ids."""
+        self.start("threads")
+        self.deployment.wait_for("threads", "success")
+        return " ".join(self.deployment.xcom("threads", "look"))
 
     def is_left_alone(self, fault: str) -> bool:
         """Tell whether no process of Airflow has a connection to the platform of a fault."""
@@ -116,6 +121,7 @@ def production(folder: Path) -> Iterator[Production]:
             "AIRFLOW__LOGGING__CELERY_LOGGING_LEVEL": "DEBUG",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+            "PYTHONPATH": str(DAGS),  # where the triggerer finds a trigger of the tests
             "ANAPLAT_EXPORT_PATH": str(output),
             "ANAPLAT_TEST_USERS": str(users),
             "ANAPLAT_TEST_SENSORS": json.dumps([SENSORS, MAPPED]),

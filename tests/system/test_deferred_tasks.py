@@ -21,6 +21,10 @@ def deferred(running: Production) -> None:
     for fault in ("cleared", "failed_by_hand"):
         for task in ("wait", "create"):
             running.until(fault, task, "deferred")
+    wait_until(lambda: all(running.platforms[fault].ledger for fault in ("cleared", "failed_by_hand")))
+    threads = running.threads()
+    assert "anaplat_cleared" in threads
+    assert "anaplat_failed_by_hand" in threads
 
 
 def test_failed_by_hand(running: Production) -> None:
@@ -52,7 +56,7 @@ def test_cleared(running: Production) -> None:
     assert running.deployment.xcom("cleared", "create")["dsId"] == "ds2"
     assert len(platform.requests("create_dataset")) == 1
     assert len(platform.platform.datasets) == 2
-    wait_until(lambda: running.is_left_alone("cleared"))
+    nothing_is_left(running, "cleared")
 
 
 def nobody_asks(running: Production, fault: str) -> None:
@@ -65,4 +69,10 @@ def nobody_asks(running: Production, fault: str) -> None:
         return len(platform.ledger) == asked
 
     wait_until(nobody_did)
+    nothing_is_left(running, fault)
+
+
+def nothing_is_left(running: Production, fault: str) -> None:
+    """See that no process has a connection to the platform, and the triggerer no thread for it."""
     wait_until(lambda: running.is_left_alone(fault))
+    assert f"anaplat_{fault}" not in running.threads()
