@@ -106,8 +106,10 @@ def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
     assert {task["state"] for task in tasks} == {"success"}
     links = {(task["task"], task["index"]): task["link"] for task in tasks if task["link"]}
     page = f"{platform.url}/data-center/data-sets/root/{{}}/details/overview"
+    created = {task["index"]: task["xcom"]["dsId"] for task in tasks if task["task"] == "create"}
+    assert sorted(created.values()) == ["ds1", "ds2"]  # which of the two came first is chance
     assert links == {
-        (task, index): page.format(f"ds{index + 1}") for task in ("create", "export", "wait") for index in (0, 1)
+        (task, index): page.format(created[index]) for task in ("create", "export", "wait") for index in (0, 1)
     }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.csv", "ds2.csv"]
     assert sorted(platform.platform.users) == ["a", "b"]
