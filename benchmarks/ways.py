@@ -134,8 +134,12 @@ IMPORTS = {
     "pandas parquet": "requests pandas pyarrow.parquet",
     "dlt parquet": "dlt dlt.sources.rest_api dlt.destinations pyarrow.parquet",
 }
-# The operator imports the second when it runs, since Polars has no place in a DAG file.
-OPERATOR_IMPORTS = "airflow_provider_anaplat.operators.rows airflow_provider_anaplat.rows.export"
+# The operator imports the second when it runs, since Polars has no place in a DAG file; the others are Airflow's,
+# and every task's process has them.
+OPERATOR_IMPORTS = (
+    "airflow_provider_anaplat.operators.rows airflow_provider_anaplat.rows.export"
+    " airflow.sdk.execution_time.supervisor airflow.sdk.execution_time.task_runner"
+)
 
 
 def memory(key: str) -> float:
