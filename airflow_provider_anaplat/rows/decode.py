@@ -26,7 +26,7 @@ from airflow_provider_anaplat.client.validation import validated
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)\s*\](\s*,\s*)\[\s*(?:"|null)')
-_SLICE = 3 << 19  # bytes: fewer, larger slices are faster, and take more memory
+_SLICE = 1 << 20  # bytes at most: larger slices take more memory, and are no faster
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
@@ -206,8 +206,10 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
 
 
 def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
-    """Cut the rows into lists of rows; a cut that is none between two of them leaves no valid JSON."""
+    """Cut the rows into equal lists of rows; a cut that is none between two of them leaves no valid JSON."""
     text = memoryview(body)
+    count = max(1, -(-(end - start) // max(1, size)))
+    size = (end - start) // count
     while boundary := _ROW_BOUNDARY.search(body, start + size, end):
         yield text[start : boundary.start(1)]
         start = boundary.end(1)
