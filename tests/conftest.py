@@ -10,9 +10,11 @@ import pytest
 
 # Airflow reads these when it is first imported, so they are set before any test module is. Pytest runs this file
 # once, and the first test module that imports something of it may run it once more.
-AIRFLOW_HOME = Path(os.environ.get("ANAPLAT_TESTS_HOME") or tempfile.mkdtemp(prefix="anaplat-tests-"))
+# Each process of pytest-xdist has a home of its own.
+TESTS_HOME = Path(os.environ.get("ANAPLAT_TESTS_HOME") or tempfile.mkdtemp(prefix="anaplat-tests-"))
+AIRFLOW_HOME = TESTS_HOME / os.environ.get("PYTEST_XDIST_WORKER", "")
 os.environ.update(
-    ANAPLAT_TESTS_HOME=str(AIRFLOW_HOME),
+    ANAPLAT_TESTS_HOME=str(TESTS_HOME),
     AIRFLOW_HOME=str(AIRFLOW_HOME),
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__DAGS_FOLDER=str(AIRFLOW_HOME / "dags"),

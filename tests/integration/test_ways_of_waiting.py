@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS
-from running import AIRFLOW_2
+from running import AIRFLOW_2, LONG
 from steps import Steps, wait
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -80,7 +80,13 @@ def test_every_way_ends_alike(
         platform.inject(*LIST_DOWN, times=scenario.list_down_times)
     if scenario.killed_after:
         steps.kill_when = lambda: len(platform.requests("list_datasets")) >= scenario.killed_after
-    arguments = {"ds_id": "ds1", "poke_interval": 0.1, "timeout": 30, "max_poll_failures": 3, **scenario.arguments}
+    arguments = {
+        "ds_id": "ds1",
+        "poke_interval": 0.1,
+        "timeout": LONG,
+        "max_poll_failures": 3,
+        **scenario.arguments,
+    }
     for _ in range(scenario.tries):
         found = wait(steps, "AnaplatDatasetTaskSensor", way, arguments)
     assert steps.kill_when is None
