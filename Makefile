@@ -27,7 +27,8 @@ demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platfo
 	@$(BIN)/python demo/run.py
 
 test: $(INSTALLED) ## Run the whole test suite
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/unit tests/integration
+	@$(BIN)/python -m pytest tests/system
 
 bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting beside their peers (takes minutes)
 	@$(PIP) --constraint $(CONSTRAINTS) --editable ".[bench]"
