@@ -26,7 +26,7 @@ from airflow_provider_anaplat.client.validation import validated
 
 _ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)\s*\](\s*,\s*)\[\s*(?:"|null)')
-_SLICE = 1 << 20  # bytes at most: larger slices take more memory, and are no faster
+_SLICE = 1 << 20  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
