@@ -1,9 +1,11 @@
 """From the bytes of a page to a frame of text.
 
 Arrow reads the rows, in a fifth of the time that Python's objects would take and less of the memory, and refuses
-a cell that is no text; a missing comma it forgives, a missing cell never. It is given a slice of them at a time,
+a cell that is no text. Commas that are missing between two cells or rows, or too many, it forgives, and never a
+missing cell; to count the commas would take half the time again. It is given a slice of the rows at a time,
 since it takes several times the memory of what it reads. What it refuses is read again the exact way, which either
-finds it well or says what is wrong where.
+finds it well or says what is wrong where. Either takes a line break or another control character in a text for
+itself, though JSON wants it escaped.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import arro3.io
@@ -22,18 +25,22 @@ from arro3.core import DataType, Field, Schema
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.client.models import Column, DatasetData
+from airflow_provider_anaplat.client.redaction import redact
 from airflow_provider_anaplat.client.validation import validated
 
-_ROWS_START = re.compile(rb'"preview"\s*:\s*\[')
-_ROW_BOUNDARY = re.compile(rb'(?:"|null)\s*\](\s*,\s*)\[\s*(?:"|null)')
+_SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
+_ROWS_START = re.compile(rb'"preview"%b:%b\[' % (_SPACE, _SPACE))
+_ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 20  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
 _NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
-_ROW = DataType.list(Field("cell", DataType.string_view()))
+# No views, which Polars has: what Arrow made is kept whole as long as a text of it is, and texts take less.
+_ROW = DataType.list(Field("cell", DataType.string()))
 _ROWS = DataType.list(Field("row", _ROW))
 _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
+_load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -112,13 +119,13 @@ def read_head(answer: Answer) -> Head:
     """
     rows = _rows(answer.body)
     envelope = None if rows is None else _envelope(answer.body, *rows)
-    payload = read_payload(answer, json.loads if envelope is None else lambda _: envelope)
+    payload = read_payload(answer, _load if envelope is None else lambda _: envelope)
     if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
         payload = {**payload, "preview": []}
     data: DatasetData = validated(DatasetData, payload, answer)
     if data.row_count is None:
         raise answer.error(AnaplatInvalidAnswerError, "the answer has no rowCount.")
-    utime = data.model_dump(mode="json", by_alias=True)["utime"]
+    utime = data.model_dump(mode="json", by_alias=True, include={"utime"})["utime"]
     columns = tuple(data.columns)
     types = tuple((column.name, column.fd_type) for column in columns)
     if not all(_is_unicode(text) for names_and_types in types for text in names_and_types):
@@ -157,7 +164,7 @@ def _envelope(body: bytes, start: int, end: int) -> Any:
     """Return the envelope with no rows in it; None where more than the rows may be missing then."""
     without_rows = body[:start] + body[end:]
     try:
-        envelope = json.loads(without_rows)
+        envelope = _load(without_rows)
         complete = envelope["response"].keys() >= _HEAD
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -217,7 +224,7 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
 
 
 def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
-    rows = _exact_rows(read_payload(answer).get("preview") or [], names, answer)
+    rows = _exact_rows(read_payload(answer, _load).get("preview") or [], names, answer)
     return _frame(rows, _columns(unique_names(names)))
 
 
@@ -236,7 +243,7 @@ def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Seri
                 continue
             raise answer.error(
                 AnaplatInvalidAnswerError,
-                f"row {number} of the page, column {names[index]!r}: the cell is {_kind(cell)}, where the "
+                f"row {number} of the page, column {names[index]!r}: the cell is {_kind(cell, answer)}, where the "
                 "platform promises a text or null. Report this to the platform's administrator.",
             )
     return pl.Series(preview, dtype=pl.List(pl.String))
@@ -250,8 +257,9 @@ def _is_unicode(cell: str) -> bool:
     return True
 
 
-def _kind(cell: Any) -> str:
-    return f"{json.dumps(cell)[:80]} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
+def _kind(cell: Any, answer: Answer) -> str:
+    shown = redact(json.dumps(cell), answer.secrets)[:80]  # in this order: no secret is known by its half
+    return f"{shown} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
 
 
 def _columns(names: list[str]) -> list[pl.Expr]:

@@ -6,8 +6,10 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,19 +22,51 @@ class StagedFile:
     """A file that is written without a name or under a temporary one, and takes its own at the end.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
+    :param group: name that it shares with other files of the folder which only one process writes at a time; by
+        default its own
 
     Every method raises :class:`OutputError` where the place cannot be written.
     """
 
-    def __init__(self, path: Any) -> None:
+    def __init__(self, path: Any, group: str = "") -> None:
         self.path = path
         self.size = 0
+        self._nameless = False
         # Older universal paths are pathlib's too; those of an object store have a file system.
         self._local = not hasattr(type(path), "fs")
         with named(path):
             self._target: Any = _local_target(path) if self._local else path
-        # Readers of a folder pass over it: hidden, and without the suffix of a format.
-        self._temporary: Any = self._target.with_name(f".anaplat-{secrets.token_hex(8)}.tmp")
+        self._group = group or self._target.name
+        self._temporary: Any = self._target.with_name(_temporary_name(self._group))
+
+    def remove_others(self) -> None:
+        """Remove the temporary files of this file's group that others left, or will miss and then fail."""
+        folder = self._target.parent
+        try:
+            names = listed(folder)
+        except (FileNotFoundError, NotADirectoryError):  # what universal paths say of a folder without a file
+            return
+        except OSError as error:  # a place that can be written need not be one that can be listed
+            log.info("Could not look for temporary files beside %s: %s", self.path, error)
+            return
+        for name in names:
+            if _is_temporary(name, self._group) and name != self._temporary.name:
+                _discard(folder / name)
+
+    def check(self) -> None:
+        """See that the complete file is still there under its temporary name.
+
+        :raises OutputError: another export of its group has begun since, and removed it
+        """
+        with named(self.path):
+            try:
+                if self._local:
+                    self._temporary.stat()
+                else:  # whose file system may remember what was there
+                    self._temporary.fs.invalidate_cache(self._target.parent.path)
+                    self._temporary.fs.info(self._temporary.path)
+            except FileNotFoundError as error:
+                raise overtaken(self.path) from error
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -43,35 +77,31 @@ class StagedFile:
             if self._local:
                 file.flush()
                 os.fsync(file.fileno())
-                if not self._temporary.exists():
+                if self._nameless:
                     _give_name(file, self._temporary)
 
     def publish(self) -> None:
         """Give the file its own name."""
         with named(self.path):
-            if self._local:
-                if self._target.exists():
-                    shutil.copymode(self._target, self._temporary)
-                self._temporary.replace(self._target)
-            else:
-                _move(self._target.fs, self._temporary.path, self._target.path)
+            try:
+                if self._local:
+                    _copy_mode(self._target, self._temporary)
+                    self._temporary.replace(self._target)
+                else:
+                    _move(self._target.fs, self._temporary.path, self._target.path)
+            except FileNotFoundError as error:
+                raise overtaken(self.path) from error
 
     def discard(self) -> None:
         """Remove what is left of the temporary file."""
-        try:
-            if self._local:
-                self._temporary.unlink()
-            else:
-                self._temporary.fs.rm_file(self._temporary.path)
-        except FileNotFoundError:
-            return
-        except OSError as error:  # the reason why the file is discarded matters more than this
-            log.warning("Could not remove the temporary file %s: %s", self._temporary, error)
+        _discard(self._temporary)
 
     def _opened(self) -> Any:
-        if self._local:
-            return _nameless(self._target.parent) or self._temporary.open("xb")
-        return self._temporary.fs.open(self._temporary.path, "wb")
+        if not self._local:
+            return self._temporary.fs.open(self._temporary.path, "wb")
+        file = _nameless(self._target.parent)
+        self._nameless = file is not None
+        return file or self._temporary.open("xb")
 
 
 @contextmanager
@@ -93,16 +123,25 @@ def atomic_file(path: Any) -> Iterator[BinaryIO]:
 def copy_file(source: Any, target: Any) -> None:
     """Give a complete file a second name; a file that stands there is replaced.
 
+    Whoever is killed here leaves a temporary file, if any, beside the source.
+
     :param source: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
     :param target: a path of the same kind
     """
-    if not hasattr(type(source), "fs"):
-        _link(source, target)
-    elif _copies(source.fs):
+    if hasattr(type(source), "fs") and _copies(source.fs):
         source.fs.cp_file(source.path, target.path)
-    else:
-        with source.open("rb") as file, atomic_file(target) as copy:
-            shutil.copyfileobj(file, copy)
+        return
+    temporary = source.with_name(_temporary_name(source.name))
+    try:
+        if hasattr(type(source), "fs"):
+            with source.open("rb") as file, temporary.open("wb") as copy:
+                shutil.copyfileobj(file, copy)
+            _move(source.fs, temporary.path, target.path)
+        else:
+            _link(source, temporary)
+            temporary.replace(target)
+    finally:
+        remove_file(temporary)
 
 
 def remove_file(path: Any) -> None:
@@ -114,10 +153,18 @@ def remove_file(path: Any) -> None:
         path.fs.rm_file(path.path)
 
 
+def listed(folder: Any) -> list[str]:
+    """Return the names of what is in a folder now."""
+    if not hasattr(type(folder), "fs"):
+        return [path.name for path in folder.iterdir()]
+    folder.fs.invalidate_cache(folder.path)  # it may remember what was there
+    return [path.rstrip("/").rpartition("/")[2] for path in folder.fs.ls(folder.path, detail=False)]
+
+
 def remove_folder(folder: Any) -> None:
     """Remove a folder with all that is in it, where it can be; what stays is told in the log."""
     try:
-        for path in list(folder.iterdir()):
+        for path in [folder / name for name in listed(folder)]:
             if path.is_dir():
                 remove_folder(path)
             else:
@@ -128,6 +175,39 @@ def remove_folder(folder: Any) -> None:
         return
     except OSError as error:
         log.warning("Could not remove all of %s: %s", folder, error)
+
+
+def overtaken(path: Any) -> OutputError:
+    """Return the error of an export whose temporary files a later one has removed."""
+    return OutputError(
+        f"Cannot write {path}: what was written for it is gone. Another export to the same place has begun since. "
+        "Let one at a time write there: give each run a place of its own, or the DAG max_active_runs=1."
+    )
+
+
+def _discard(path: Any) -> None:
+    try:
+        remove_file(path)
+    except OSError as error:  # why the file is in the way matters more than this
+        log.warning("Could not remove the temporary file %s: %s", path, error)
+
+
+def _copy_mode(source: Path, target: Path) -> None:
+    with suppress(FileNotFoundError):
+        target.chmod(stat.S_IMODE(source.stat().st_mode))
+
+
+def _temporary_name(group: str) -> str:
+    return f"{_prefix(group)}{secrets.token_hex(8)}.tmp"
+
+
+def _is_temporary(name: str, group: str) -> bool:
+    return name.startswith(_prefix(group))
+
+
+def _prefix(group: str) -> str:
+    # Readers of a folder pass over it: hidden, and without the suffix of a format. No name is too long for it.
+    return f".anaplat-{sha256(os.fsencode(group)).hexdigest()[:16]}-"
 
 
 def _nameless(folder: Path) -> BinaryIO | None:
@@ -153,15 +233,10 @@ def _give_name(file: BinaryIO, path: Path) -> None:
 
 
 def _link(source: Path, target: Path) -> None:
-    temporary = target.with_name(f".anaplat-{secrets.token_hex(8)}.tmp")
     try:
-        try:
-            os.link(source, temporary)
-        except OSError:  # not every file system has links
-            shutil.copyfile(source, temporary)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        os.link(source, target)
+    except OSError:  # not every file system has links
+        shutil.copyfile(source, target)
 
 
 def _copies(file_system: Any) -> bool:

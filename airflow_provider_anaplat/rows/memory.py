@@ -7,7 +7,8 @@ import ctypes
 # Of glibc's malloc.h; other C libraries have no mallopt, and none of the trouble.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
-_LARGE = 4 << 20  # bytes: more than what reading a slice of rows takes, less than a page of the default size
+# Bytes: less than the texts of a slice of rows take, which are kept as long as the page is.
+_LARGE = 700 << 10
 _SPARE = 8 << 20  # bytes that stay at hand: giving back more often than that costs time
 
 
@@ -15,8 +16,8 @@ def keep_large_blocks_apart() -> None:
     """Have each large block taken from the system by itself, and given back to it.
 
     Otherwise they come from the heaps of the threads, as soon as the first was freed; small blocks that stay
-    between them leave holes that the next page does not fit into, and an export of many pages takes a sixth more
-    memory than one of few. The setting is the whole process's, which a task has to itself.
+    between them leave holes that the next page does not fit into, and an export of many pages takes more memory
+    than one of few. The setting is the whole process's, which a task has to itself.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

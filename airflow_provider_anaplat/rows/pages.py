@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client.client import AnaplatClient
@@ -17,6 +18,8 @@ from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountEr
 from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart
 
 _DECODERS = 2
+# Pages decoded at a time, the one that is handed on next among them: decoded, a page takes three times the memory.
+_DECODED = 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,20 @@ class RowQuery:
     offset: int = 0
 
 
+@dataclass(frozen=True)
+class _Segment:
+    """Rows that are being read.
+
+    :param end: number of the first row behind them
+    :param turn: set when they may be decoded
+    :param pages: what comes of it
+    """
+
+    end: int
+    turn: threading.Event
+    pages: Future[list[Page]]
+
+
 class PageReader:
     """Reads the pages of one query; it asks for the first one at once, for ``columns`` and ``snapshot``.
 
@@ -66,6 +83,7 @@ class PageReader:
         # Decoding takes several times the memory of what it reads, so fewer threads do it than ask.
         self._decoder = ThreadPoolExecutor(_DECODERS, thread_name_prefix="anaplat-decode")
         self._stopped = threading.Event()
+        self._decoded = _DECODED
         self._position = query.offset
         self._query = query
         if query.sort_by is not None:
@@ -103,43 +121,48 @@ class PageReader:
         end = first + max(self.expected_rows, 1)  # the first page is read whatever is expected
         starts = iter(range(first, end, self._query.page_size))
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
-        ahead: deque[tuple[int, Future[list[Page]]]] = deque()
+        ahead: deque[_Segment] = deque()
         try:
             while True:
                 while len(ahead) < self._query.concurrency and (start := next(starts, None)) is not None:
-                    segment_end = min(start + self._query.page_size, end)
-                    ahead.append((segment_end, pool.submit(self._segment, start, segment_end)))
+                    segment_end, turn = min(start + self._query.page_size, end), threading.Event()
+                    pages = pool.submit(self._segment, start, segment_end, turn)
+                    ahead.append(_Segment(segment_end, turn, pages))
                 if not ahead:
                     return
-                segment_end, segment = ahead.popleft()
-                pages = segment.result()
-                del segment
-                while pages:  # nothing here keeps a page that was handed on
-                    self._position += pages[0].frame.height
-                    yield pages.pop(0)
-                if (
-                    self._position < segment_end
-                ):  # no rows where some were expected: what follows would leave a gap
+                for segment in islice(ahead, self._decoded):
+                    segment.turn.set()
+                segment_end, read = ahead[0].end, ahead.popleft().pages.result()
+                while read:  # nothing here keeps a page that was handed on
+                    self._position += read[0].frame.height
+                    yield read.pop(0)
+                if self._position < segment_end:  # no rows where some were expected: what follows leaves a gap
                     return
         finally:
             self._stopped.set()
+            for segment in ahead:
+                segment.turn.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _segment(self, start: int, end: int) -> list[Page]:
+    def _segment(self, start: int, end: int, turn: threading.Event) -> list[Page]:
         """Read rows from start to end; a page shorter than asked for is legal and completed.
 
         The last segment asks for a whole page, so that rows beyond the platform's count come to light.
+
+        :param turn: set when the rows may be decoded
         """
         pages: list[Page] = []
         offset = start
         last = end >= self._query.offset + self.expected_rows
         asked_end = start + self._query.page_size if last else end
         while offset < end and not self._stopped.is_set():
-            page = self._read(offset, self._within(offset, asked_end - offset))
+            page = self._read(offset, self._within(offset, asked_end - offset), turn)
             if page.frame.is_empty():
                 break
             pages.append(page)
             offset += page.frame.height
+            if offset < end:  # what is missing is known, and asked for, only where a page is decoded
+                self._decoded = self._query.concurrency
         return pages
 
     def _beyond(self) -> Iterator[Page]:
@@ -157,9 +180,13 @@ class PageReader:
             return rows
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
-    def _read(self, offset: int, limit: int) -> Page:
+    def _read(self, offset: int, limit: int, turn: threading.Event | None = None) -> Page:
         head = self._answered.pop(offset, None) or self._ask(offset, limit)
         self._check_snapshot(head)
+        if turn is not None:
+            turn.wait()
+            if self._stopped.is_set():
+                raise CancelledError  # which nobody hears
         page = head.page(self._decoder.map)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(

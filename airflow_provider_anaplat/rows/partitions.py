@@ -17,7 +17,14 @@ from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.errors import RowCountError, UnplannedError
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
-from airflow_provider_anaplat.rows.files import atomic_file, copy_file, named, remove_file, remove_folder
+from airflow_provider_anaplat.rows.files import (
+    StagedFile,
+    atomic_file,
+    copy_file,
+    named,
+    remove_file,
+    remove_folder,
+)
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.sinks import Sink
 from airflow_provider_anaplat.rows.targets import (
@@ -137,6 +144,7 @@ class PartitionedExport:
                 f"The parts hold {rows:,} rows, and the platform counts {snapshot.row_count:,}. "
                 "Nothing was published; clear the whole task group, beginning with its plan."
             )
+        StagedFile(self.folder / MANIFEST).remove_others()
         with named(self.folder):
             remove_file(self.folder / MANIFEST)
             for part in parts:  # which also stay where they are, for a commit that is broken off here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import BinaryIO, ClassVar, Literal, Protocol
 
 import polars as pl
@@ -12,6 +13,8 @@ from polars.io.plugins import register_io_source
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.rows.feed import feed
+from airflow_provider_anaplat.rows.parquet import JoinedParquet
+from airflow_provider_anaplat.rows.splitter import Splitter
 from airflow_provider_anaplat.rows.streams import Encoding, encoded
 from airflow_provider_anaplat.rows.types import arrow_schema, schema_of
 
@@ -24,6 +27,8 @@ _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
+# Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
+_PART_ROWS = 20_000
 
 
 class Sink(Protocol):
@@ -81,6 +86,7 @@ class CsvSink:
             self._write_rows(names, file)
         for frame in frames:
             self._write_rows(frame, file)
+            del frame  # it may be large, and the next one takes its time
 
     def _write_rows(self, frame: pl.DataFrame, file: BinaryIO) -> None:
         if self.formulas == "escape":
@@ -99,9 +105,14 @@ class NdjsonSink:
     finite: ClassVar[bool] = True
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
-        """Write all rows."""
-        for frame in frames:
-            frame.write_ndjson(file)
+        """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
+
+        def write(pulled: Iterator[pl.DataFrame]) -> None:
+            for frame in pulled:
+                frame.write_ndjson(file)
+                del frame  # it may be large, and the next one takes its time
+
+        feed(frames, write)
 
 
 @dataclass(frozen=True)
@@ -123,19 +134,25 @@ class ParquetSink:
         Polars pulls frames from a thread of its own and lets no signal through until it is done. So it does
         that in a thread, and the frames come from here, where a task's time-out can end them.
         """
-        schema = schema_of(columns, typed=True)
 
-        def sink(pulled: Iterator[pl.DataFrame]) -> None:
-            register_io_source(lambda *_: pulled, schema=schema).sink_parquet(
-                file,
-                compression="zstd",
-                compression_level=_ZSTD_LEVEL,
-                row_group_size=self.row_group_size,
-                maintain_order=True,
-                arrow_schema=arrow_schema(columns),
-            )
+        def join(pulled: Iterator[pl.DataFrame]) -> None:
+            joined, splitter = JoinedParquet(file), Splitter(pulled)
+            rows = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
+            joined.add(self._part(splitter.take(rows), columns))  # also where there are no rows
+            while splitter.has_more():
+                joined.add(self._part(splitter.take(rows), columns))
+            joined.finish()
 
-        try:
-            feed(frames, sink)
-        except pl.exceptions.ComputeError as error:  # how Polars reports that the file cannot be written
-            raise OSError(str(error)) from error
+        feed(frames, join)
+
+    def _part(self, frames: Iterator[pl.DataFrame], columns: Columns) -> memoryview:
+        part = BytesIO()
+        register_io_source(lambda *_: frames, schema=schema_of(columns, typed=True)).sink_parquet(
+            part,
+            compression="zstd",
+            compression_level=_ZSTD_LEVEL,
+            row_group_size=self.row_group_size,
+            maintain_order=True,
+            arrow_schema=arrow_schema(columns),
+        )
+        return part.getbuffer()

@@ -13,9 +13,16 @@ import polars as pl
 
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.decode import Snapshot
-from airflow_provider_anaplat.rows.files import StagedFile, atomic_file, named, remove_file
+from airflow_provider_anaplat.rows.files import (
+    StagedFile,
+    atomic_file,
+    listed,
+    named,
+    remove_file,
+)
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.rows.sinks import Columns, Sink
+from airflow_provider_anaplat.rows.splitter import Splitter
 from airflow_provider_anaplat.rows.streams import compressed
 
 MANIFEST = "_manifest.json"
@@ -95,7 +102,8 @@ class PartsTarget(_Path):
     """A folder of files of so many rows each, and their manifest.
 
     While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
-    manifest does not name are removed before it is written.
+    manifest does not name are removed before it is written. One export at a time writes to a folder: what another
+    has begun there is removed, and that one fails.
 
     :param rows_per_file: rows of a part at most
     """
@@ -109,23 +117,28 @@ class PartsTarget(_Path):
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
         """Write the parts, then the manifest."""
         folder = self.path
-        splitter = _Splitter(frames)
+        splitter = Splitter(frames)
         parts: list[Part] = []
         staged_parts: list[StagedFile] = []
         with ExitStack() as leftovers:
+            claim = _claimed(leftovers, folder)
             while splitter.has_more() or not parts:
-                name = f"part-{len(parts) + 1:05d}{self.suffix}"
+                staged = StagedFile(folder / f"part-{len(parts) + 1:05d}{self.suffix}", MANIFEST)
                 taken = splitter.take(self.rows_per_file)
-                staged = _write_staged(leftovers, folder / name, self.suffix, self.sink, taken, reader.columns)
-                parts.append(Part(name, splitter.taken, staged.size))
+                _write_staged(leftovers, staged, self.suffix, self.sink, taken, reader.columns)
+                parts.append(Part(staged.path.name, splitter.taken, staged.size))
                 staged_parts.append(staged)
+            claim.check()
             with named(folder):
                 remove_file(folder / MANIFEST)
             for staged in staged_parts:
                 staged.publish()
+            claim.check()
             with named(folder):
                 remove_other_parts(folder, {part.path for part in parts})
-            publish_manifest(folder, manifest_of(reader.ds_id, reader.snapshot, self.sink, parts))
+            manifest = manifest_of(reader.ds_id, reader.snapshot, self.sink, parts)
+            claim.check()
+            publish_manifest(folder, manifest)
         return sum(part.bytes for part in parts)
 
 
@@ -158,51 +171,43 @@ def write_file(path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame
     :param frames: the rows
     :param columns: their columns
     """
+    staged = StagedFile(path)
+    staged.remove_others()
     with ExitStack() as leftovers:
-        staged = _write_staged(leftovers, path, suffix, sink, frames, columns)
+        _write_staged(leftovers, staged, suffix, sink, frames, columns)
         staged.publish()
     return staged.size
 
 
 def _write_staged(
-    leftovers: ExitStack, path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame], columns: Columns
-) -> StagedFile:
-    staged = StagedFile(path)
+    leftovers: ExitStack,
+    staged: StagedFile,
+    suffix: str,
+    sink: Sink,
+    frames: Iterator[pl.DataFrame],
+    columns: Columns,
+) -> None:
     leftovers.callback(staged.discard)
     with staged.open() as file, compressed(file, suffix) as stream:
         sink.write(frames, columns, stream)
-    return staged
+
+
+def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
+    """Return a temporary file that is there until another export to the folder begins, as this one does now.
+
+    It is written before those of others are removed: of two that begin at once, none finds its own in the end, or
+    one, and never both.
+    """
+    claim = StagedFile(folder / MANIFEST)
+    leftovers.callback(claim.discard)
+    with claim.open():
+        pass
+    claim.remove_others()
+    return claim
 
 
 def remove_other_parts(folder: Any, names: set[str]) -> None:
     """Remove what an earlier export left, so that a reader of all parts reads those of this one alone."""
-    for path in list(folder.iterdir()):
-        if _PART.fullmatch(path.name) and path.name not in names:
-            remove_file(path)
-
-
-class _Splitter:
-    """Cuts a stream of frames into streams of so many rows."""
-
-    def __init__(self, frames: Iterator[pl.DataFrame]) -> None:
-        self._frames = frames
-        self._rest: pl.DataFrame | None = None
-        self.taken = 0
-
-    def has_more(self) -> bool:
-        """Tell whether a row is left."""
-        while self._rest is None or self._rest.is_empty():
-            self._rest = next(self._frames, None)
-            if self._rest is None:
-                return False
-        return True
-
-    def take(self, rows: int) -> Iterator[pl.DataFrame]:
-        """Yield frames of so many rows together; ``taken`` counts them."""
-        self.taken = 0
-        while self.taken < rows and self.has_more():
-            assert self._rest is not None  # noqa: S101 - has_more() says so
-            head = self._rest.head(rows - self.taken)
-            self._rest = self._rest.slice(head.height)
-            self.taken += head.height
-            yield head
+    for name in listed(folder):
+        if _PART.fullmatch(name) and name not in names:
+            remove_file(folder / name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -17,7 +18,7 @@ from airflow_provider_anaplat.client.errors import AnaplatError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
-from airflow_provider_anaplat.rows.targets import FileTarget
+from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 
@@ -97,7 +98,15 @@ def read(path: Path, file_format: str) -> pl.DataFrame:
     return pl.read_csv(path, infer_schema=False)
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+AS_IT_HAPPENS = settings(
+    max_examples=settings.default.max_examples // 4,
+    deadline=None,
+    phases=[Phase.reuse, Phase.generate],  # to shrink what waits between restarts takes minutes
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@AS_IT_HAPPENS
 @given(course=COURSES, file_format=st.sampled_from(sorted(SINKS)), restarts=st.integers(0, 1))
 def test_a_file_is_the_whole_of_one_version_or_as_it_was(course: Course, file_format: str, restarts: int) -> None:
     with Simulator() as platform, tempfile.TemporaryDirectory() as folder:
@@ -118,3 +127,56 @@ def test_a_file_is_the_whole_of_one_version_or_as_it_was(course: Course, file_fo
             assert read(path, file_format).rows() == expected.rows()
             assert summary.rows == expected.height
         assert list(Path(folder).iterdir()) == [path]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def parts_before(folder: Path, number: int, file_format: str) -> dict[str, bytes]:
+    """Put the parts of an earlier export and their manifest into a folder, and return what is in it then."""
+    for index in range(number):
+        (folder / f"part-{index + 1:05d}.{file_format}").write_text("as it was")
+    (folder / "_manifest.json").write_text("{}")
+    (folder / "somebody's").write_text("own")
+    return contents(folder)
+
+
+@AS_IT_HAPPENS
+@given(
+    course=COURSES,
+    file_format=st.sampled_from(sorted(SINKS)),
+    restarts=st.integers(0, 1),
+    rows_per_file=st.integers(1, 30),
+    before=st.integers(0, 4),
+)
+def test_parts_are_together_the_whole_of_one_version_or_as_they_were(
+    course: Course, file_format: str, restarts: int, rows_per_file: int, before: int
+) -> None:
+    with Simulator() as platform, tempfile.TemporaryDirectory() as name:
+        versions = course.take(platform)
+        folder = Path(name)
+        earlier = parts_before(folder, before, file_format)
+        query = RowQuery("ds1", page_size=course.page_size, concurrency=course.concurrency)
+        target = PartsTarget(folder, SINKS[file_format], f".{file_format}", rows_per_file)
+        client = AnaplatClient(platform.url, platform.token, max_retries=1)
+        try:
+            summary = export_rows(client, ExportPlan(query, target, max_restarts=restarts))
+        except AnaplatError as error:
+            event(type(error).__name__)
+            assert course.faults or course.updates
+            assert contents(folder) == earlier
+            return
+        event("parts")
+        expected = versions[(summary.version or 0) - 1].frame
+        manifest = json.loads((folder / "_manifest.json").read_text())
+        assert [manifest[key] for key in ("version", "rows", "bytes")] == [
+            summary.version, expected.height, summary.bytes
+        ]  # fmt: skip
+        pieces = [expected.slice(at, rows_per_file) for at in range(0, max(expected.height, 1), rows_per_file)]
+        for part, piece in zip(manifest["files"], pieces, strict=True):
+            assert read(folder / part["path"], file_format).rows() == piece.rows()
+            assert (part["rows"], part["bytes"]) == (piece.height, (folder / part["path"]).stat().st_size)
+        assert sorted(contents(folder)) == sorted(
+            ["_manifest.json", "somebody's", *(part["path"] for part in manifest["files"])]
+        )

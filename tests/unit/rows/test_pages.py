@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
 import pytest
 from conftest import numbers
+from running import wait_until
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.rows.decode import Head, Page
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
@@ -45,6 +52,39 @@ def test_a_page_shorter_than_asked_for_leaves_no_gap(
     platform.platform.add_dataset("numbers", numbers(50))
     platform.platform.rows_per_answer = rows_per_answer
     assert read(client, page_size=10, concurrency=3) == list(range(50))
+
+
+def test_what_short_pages_lack_is_asked_for_at_the_same_time(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(80))
+    platform.platform.rows_per_answer = 5
+    held, lacking = threading.Event(), {25, 35, 45, 55}
+    platform.inject("read_rows", replies.hold(held), times=4, when=lambda body: body["offset"] in lacking)
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(read, client, page_size=10, concurrency=4)
+        try:
+            wait_until(
+                lambda: lacking <= {request.body.get("offset") for request in platform.requests("read_rows")}
+            )
+        finally:
+            held.set()
+        assert rows.result() == list(range(80))
+
+
+def test_two_pages_are_decoded_while_more_are_there(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(80))
+    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8))
+    with closing(reader.pages()) as pages:
+        first = next(pages)
+        wait_until(lambda: len(alive(Head)) + len(alive(Page)) == 8)
+        wait_until(lambda: len(alive(Page)) == 2)
+        reader._decoder.submit(int).result()  # behind all that would be decoded now
+        assert len(alive(Page)) == 2
+        assert [row[0] for page in (first, *pages) for row in page.frame.rows()] == [str(n) for n in range(80)]
+
+
+def alive(kind: type) -> list[object]:
+    gc.collect()
+    return [found for found in gc.get_objects() if isinstance(found, kind)]
 
 
 @pytest.mark.parametrize("max_rows", [0, 1, 10, 15, 50, 99])
