@@ -65,9 +65,9 @@ sbom: build ## Install the wheel alone and write its bill of materials to dist/s
 
 constraints: ## Pin the newest versions that go with Airflow $(AIRFLOW)
 	@.venv/bin/python -m pip install --quiet uv
-	@# Where there is a day, Airflow's own dependencies are as of then; the providers and ours are the newest.
+	@# Where there is a day, Airflow's own dependencies are as of then; the providers, ours and urllib3 are the newest.
 	$(COMPILE) pyproject.toml --extra dev --extra bench --extra mysql --upgrade $(if $(DAY),,--universal) \
-	    --constraint <(echo apache-airflow==$(AIRFLOW) $(if $(DAY),| $(COMPILE) --exclude-newer $(DAY) - | grep -v providers)) \
+	    --constraint <(echo apache-airflow==$(AIRFLOW) $(if $(DAY),| $(COMPILE) --exclude-newer $(DAY) - | grep -v -e providers -e ^urllib3=)) \
 	    --output-file $(CONSTRAINTS)
 
 clean: ## Remove what the other commands made

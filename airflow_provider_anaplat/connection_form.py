@@ -42,7 +42,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     ),
     "max_connections": _field(
         "Connections",
-        "Requests at the same time at most, in each process of Airflow; no limit by default.",
+        "Requests at the same time at most, in each process of Airflow: each running task and each triggerer. All "
+        "together send as many as they are, times this. No limit by default.",
         _CONNECTIONS,
     ),
     "max_answer_mb": _field(

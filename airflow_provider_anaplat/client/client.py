@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
@@ -18,7 +19,7 @@ from airflow_provider_anaplat.client.checks import (
     checked_base_url,
     checked_token,
 )
-from airflow_provider_anaplat.client.envelope import Answer, read_payload
+from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
@@ -39,7 +40,7 @@ from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, PATH_P
 from airflow_provider_anaplat.client.redaction import redact, secrets_in
 from airflow_provider_anaplat.client.tasks import TaskStatusCall, read_task
 from airflow_provider_anaplat.client.transport import Settings, Transport
-from airflow_provider_anaplat.client.validation import validated, validated_record
+from airflow_provider_anaplat.client.validation import validated_answer, validated_record
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
@@ -329,7 +330,9 @@ class AnaplatClient:
         operation: Operation[Any] = Operation(
             path, _checked_path(path), token_in, repeatable, object, method.upper()
         )
-        return self._transport.send(operation, operation.path, read_payload, json=json, params=params)
+        return self._transport.send(
+            operation, operation.path, partial(validated_answer, object), json=json, params=params
+        )
 
     def _lookup(
         self, operation: Operation[Any], key: str, kind: type[T], ids: Collection[str] | None = None
@@ -350,7 +353,7 @@ class AnaplatClient:
         secrets: Sequence[str] | None = None,
     ) -> T:
         def read(answer: Answer) -> T:
-            return validated(operation.answer, read_payload(answer), answer)
+            return validated_answer(operation.answer, answer)
 
         path = _path(operation, ids or {})
         return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)

@@ -10,12 +10,19 @@ import requests
 from urllib3 import exceptions as urllib3_errors
 
 from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.client.adapter import AnswerTooSlowError
 from airflow_provider_anaplat.client.redaction import redact, without_userinfo
 
 _request = requests.exceptions
 # What the first of these kinds among an exception and its causes means: type, layer, text. "Unreachable" and what
 # is said of the request itself promise that nothing was sent; all else may come after the platform acted.
 _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError], str, str], ...] = (
+    (
+        (AnswerTooSlowError,), errors.AnaplatTimeoutError, "HTTP",
+        "{host}, or a proxy before it, began to answer and did not end in time; what was read is given up. "
+        "Look for what slows the platform or the network down, ask for less at a time (a smaller page_size), or "
+        "raise the connection's extra `read_timeout`.",
+    ),
     (
         (urllib3_errors.NameResolutionError,), errors.AnaplatUnreachableError, "DNS",
         "the host name in {host} is not known. Check the connection's host.",
@@ -123,6 +130,9 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _innermost(error: requests.RequestException) -> BaseException:
+    for cause in _chain(error):
+        if isinstance(cause, AnswerTooSlowError):
+            return cause
     inner = error.args[0] if error.args else None
     reason = getattr(inner, "reason", inner)
     return reason if isinstance(reason, BaseException) else error

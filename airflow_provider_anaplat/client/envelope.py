@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -59,7 +59,7 @@ class Answer:
     operation: str
     status: int
     body: bytes
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     location: str | None = None
     retry_after: float | None = None
 
@@ -75,7 +75,8 @@ class Answer:
         shown = excerpt(self.body, self.secrets)
         tail = f" The answer begins: {shown}" if shown and platform_message is None else ""
         return error_type(
-            without_half_characters(f"{self.operation}: {what}{tail}"),
+            # What is wrong may quote the answer, and an answer may repeat what the request held.
+            without_half_characters(redact(f"{self.operation}: {what}{tail}", self.secrets)),
             operation=self.operation,
             status=self.status,
             code=code,

@@ -17,7 +17,10 @@ def _read_timestamp(value: Any) -> Any:
     if value == "":
         return None
     if isinstance(value, str):
-        value = datetime.fromisoformat(value)
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:  # whose text holds the value, which may be anything
+            raise ValueError("no timestamp such as 2026-01-31 10:00:00+0800") from None
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("a timestamp without a zone offset")

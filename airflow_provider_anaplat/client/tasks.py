@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 from urllib.parse import quote
 
-from airflow_provider_anaplat.client.envelope import Answer, read_payload
+from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, Operation, TokenPlace
 from airflow_provider_anaplat.client.redaction import redact
-from airflow_provider_anaplat.client.validation import validated
+from airflow_provider_anaplat.client.validation import validated_answer
 
 _PLACE = "{taskId}"  # stands for the id
 
@@ -64,7 +64,7 @@ class TaskStatusCall:
 
 def read_task(answer: Answer) -> TaskStatus:
     """Return what an answer says of a task; its words of failure may repeat what the request held."""
-    task = validated(TaskStatus, read_payload(answer), answer)
+    task = validated_answer(TaskStatus, answer)
     if task.error is None:
         return task
     return task.model_copy(update={"result": {"error": redact(task.error, answer.secrets)}})

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from json import dumps
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import requests
 import tenacity
-from requests.adapters import HTTPAdapter
 
 from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.client.body import read_body
+from airflow_provider_anaplat.client.adapter import TimedAdapter
+from airflow_provider_anaplat.client.body import ACCEPTED_ENCODINGS, read_body
 from airflow_provider_anaplat.client.connection_errors import connection_error, was_never_sent
 from airflow_provider_anaplat.client.envelope import Answer, is_known_refusal
 from airflow_provider_anaplat.client.metrics import (
@@ -71,10 +70,20 @@ class _Request:
 
     operation: Operation[Any]
     path: str
-    params: Mapping[str, Any] | None
-    content: bytes | None
-    headers: Mapping[str, str]
-    secrets: tuple[str, ...]
+    params: Mapping[str, Any] | None = field(repr=False)
+    content: bytes | None = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+class _Session(requests.Session):
+    """A session that does not read where a redirect leads.
+
+    Requests would look there even where it is told not to follow, and read the whole body without a limit before.
+    """
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Say that there is none."""
 
 
 class Transport:
@@ -91,19 +100,15 @@ class Transport:
         )
         # How much the platform's clock is ahead of ours at the least; below 0 where it is behind.
         self.least_clock_difference = timedelta(0)
-        self._session = requests.Session()
+        self._session = _Session()
         # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
         self._session.auth = _no_auth
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        adapter = HTTPAdapter(pool_maxsize=_POOL_SIZE, max_retries=0)
+        adapter = TimedAdapter(settings.read_timeout, pool_maxsize=_POOL_SIZE, max_retries=0)
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
-        proxies = (settings.proxies or {}).values()
-        self._secrets = (
-            settings.token,
-            settings.user_token or "",
-            *(urlsplit(proxy).password or "" for proxy in proxies),
-        )
+        of_proxies = (secret for proxy in self._proxies() for secret in adapter.secrets_of(proxy))
+        self._secrets = (settings.token, settings.user_token or "", *of_proxies)
 
     def send(
         self,
@@ -143,6 +148,12 @@ class Transport:
         self._slots.wake()
         self._session.close()
 
+    def _proxies(self) -> Iterable[str]:
+        """Return the proxies that a request may go through: the connection's, and those of the environment."""
+        own = dict(self._settings.proxies or {})
+        merged = self._session.merge_environment_settings(self._settings.base_url, own, None, None, None)
+        return [str(proxy) for proxy in merged["proxies"].values()]
+
     def _request(
         self,
         operation: Operation[Any],
@@ -152,7 +163,11 @@ class Transport:
         secrets: Sequence[str] | None,
     ) -> _Request:
         settings = self._settings
-        headers = {"Accept": "application/json", "Content-Type": "application/json"}
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": ACCEPTED_ENCODINGS,
+            "Content-Type": "application/json",
+        }
         body = dict(json or {})
         if secrets is None:
             secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
@@ -223,13 +238,13 @@ class Transport:
         settings, name = self._settings, request.operation.name
         try:
             response = self._send_once(request)
-            return response, read_body(response, name, settings.max_answer_mb, settings.read_timeout)
+            return response, read_body(response, name, settings.max_answer_mb)
         except requests.RequestException as error:
             # Not "from error": what lower layers say may hold an address with a password, or query parameters.
             raise connection_error(name, settings.base_url, error, request.secrets) from None
-        except ValueError:  # a Location that is no address, which requests reads though it need not follow
+        except ValueError:  # of Python, which reads a piece's negative length and then so many bytes
             raise errors.AnaplatInvalidAnswerError(
-                f"{name}: the answer's headers cannot be read.", operation=name
+                f"{name}: the answer is no valid HTTP.", operation=name
             ) from None
 
     def _send_once(self, request: _Request) -> requests.Response:

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from airflow_provider_anaplat.client.envelope import Answer
+from airflow_provider_anaplat.client.envelope import Answer, read_payload
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
 
 T = TypeVar("T")
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # escaped, or as Python's JSON lets it pass
+
+
+def validated_answer(kind: type[T], answer: Answer) -> T:
+    """Return what an answer holds as the type that the contract gives it.
+
+    Half a character in a field of the contract is refused, and replaced in what is kept besides, so that a record
+    can be written as JSON.
+
+    :raises AnaplatError: the answer is no success
+    :raises AnaplatInvalidAnswerError: its payload has another shape
+    """
+    payload = read_payload(answer)
+    value = validated(kind, payload, answer)
+    if not _SURROGATE.search(answer.body):
+        return value
+    payload = json.loads(json.dumps(payload, ensure_ascii=False).encode(errors="replace"))
+    return validated(kind, payload, answer)
 
 
 def validated(kind: type[T], payload: Any, answer: Answer) -> T:

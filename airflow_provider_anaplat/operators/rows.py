@@ -34,7 +34,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         NDJSON are compressed where the path, or the format, ends in ``.gz`` or ``.zst``, as in ``csv.gz``
         (templated)
     :param rows_per_file: write ``part-00001`` and so on, of so many rows at most, and a ``_manifest.json``
-        when all of them are complete
+        when all of them are complete; one export at a time writes to the folder
     :param delimiter: of CSV, one ASCII character
     :param header: whether CSV begins with a line of column names
     :param encoding: of CSV, ``utf-8``, ``utf-8-sig`` (which Excel recognises) or ``gb18030``

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 import socketserver
 import ssl
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 import trustme
@@ -136,8 +138,12 @@ class Proxy:
         self.lines.append(line.decode())
         wanted = base64.b64encode(f"user:{PASSWORD.replace('%40', '@')}".encode())
         if b"Proxy-Authorization: Basic " + wanted not in rest:
+            # As talkative as some are, in the page and in the reason.
+            shown = _credentials(rest)
+            page = b"No access for " + shown + b", you sent " + rest
             connection.sendall(
-                b"HTTP/1.1 407 Proxy Authentication Required\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+                b"HTTP/1.1 407 No access for %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+                % (shown, len(page), page)
             )
         elif line.startswith(b"CONNECT"):
             connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -146,6 +152,16 @@ class Proxy:
             method, address, version = line.split(b" ")
             path = b"/" + address.split(b"/", 3)[3]
             relay(connection, self.port, b" ".join((method, path, version)) + b"\r\n" + rest)
+
+
+def _credentials(head: bytes) -> bytes:
+    sent = re.search(rb"(?i)proxy-authorization: basic (\S+)", head)
+    if sent is None:
+        return b"nothing"
+    password = base64.b64decode(sent[1]).partition(b":")[2]
+    return b" ".join(
+        [sent[1], password, quote(password, safe="").encode(), json.dumps(password.decode()).encode()]
+    )
 
 
 def test_a_proxy_takes_requests_to_http(platform: Simulator, connect: Callable[..., None]) -> None:
@@ -169,25 +185,36 @@ def test_a_proxy_tunnels_https(
     assert "proxy-authorization" not in platform.ledger[0].headers
 
 
+@pytest.mark.parametrize("source", ["extra", "environment"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("fault", ["the password is wrong", "nobody listens"])
+@pytest.mark.parametrize("fault", ["the password is wrong", "nobody listens", "the address is broken"])
 def test_what_a_proxy_refuses_shows_no_password(
-    scheme: str, fault: str, caplog: pytest.LogCaptureFixture, connect: Callable[..., None]
+    scheme: str,
+    fault: str,
+    source: str,
+    caplog: pytest.LogCaptureFixture,
+    connect: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level("DEBUG")
+    password = f"wrong-{PASSWORD}" + ("/of-old" if fault == "the address is broken" else "")
     with serving(Proxy(0)) as port:
         if fault == "nobody listens":
             with socket.create_server(("127.0.0.1", 0)) as listener:
                 port = listener.getsockname()[1]
-        proxies = {scheme: f"http://user:wrong-{PASSWORD}@127.0.0.1:{port}"}
-        extra = {"proxies": proxies, "max_retries": 1}
+        address = f"http://user:{password}@127.0.0.1:{port}"
+        if source == "environment":
+            monkeypatch.setenv(f"{scheme}_proxy", address)
+        extra = {"max_retries": 1} | ({"proxies": {scheme: address}} if source == "extra" else {})
         connect(host=f"{scheme}://bi.example.com", password="the-token", extra=extra)
         good, message = AnaplatHook().test_connection()
+        with pytest.raises(errors.AnaplatError) as raised:
+            AnaplatHook().get_conn().list_datasets()
     assert not good
-    shown = message + caplog.text
-    assert "proxy" in message.lower()
-    encoded = base64.b64encode(b"user:wrong-pr@xy-s3cret").decode()
-    assert not [secret for secret in ("s3cret", "the-token", encoded) if secret in shown]
+    shown = message + caplog.text + "".join(traceback.format_exception(raised.value)) + repr(vars(raised.value))
+    assert "prox" in shown.lower() or fault == "the address is broken"
+    encoded = base64.b64encode(f"user:{unquote(password)}".encode()).decode()
+    assert not [secret for secret in ("s3cret", "of-old", "the-token", encoded) if secret in shown]
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
@@ -201,29 +228,52 @@ def test_the_platform_answers_on_ipv6(
         assert AnaplatHook().test_connection()[0]
 
 
-def test_an_answer_that_stops_in_a_tunnel_ends(authority: trustme.CA, bundle: str) -> None:
-    """An answer over TLS that drips ends in the same way as any other."""
+@pytest.mark.parametrize("begin", [b"Content-Length: 1000000\r\n\r\n", b"X: "], ids=["body", "header"])
+def test_an_answer_that_drips_over_tls_ends(authority: trustme.CA, bundle: str, begin: bytes) -> None:
+    """As any other."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
 
-    def drip(connection: socket.socket) -> None:
-        read_request(connection)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-        connection.settimeout(0.05)
-        while True:
-            connection.sendall(b" ")
-            try:
-                if not connection.recv(1):
-                    return
-            except TimeoutError:
-                continue
-
-    with serving(drip, tls=context) as port:
+    with serving(lambda connection: drip(connection, begin), tls=context) as port:
         client = AnaplatClient(
-            f"https://127.0.0.1:{port}", "t", verify=bundle, read_timeout=0.5, max_retries=0, max_answer_mb=1
+            f"https://127.0.0.1:{port}",
+            "the-token",
+            verify=bundle,
+            read_timeout=0.5,
+            max_retries=0,
+            max_answer_mb=1,
         )
         with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s"):
             client.list_datasets()
+
+
+@pytest.mark.parametrize(("scheme", "begin"), [("http", b"X: "), ("http", b"\r\n"), ("https", b"X: ")])
+def test_an_answer_of_a_proxy_that_drips_ends(scheme: str, begin: bytes) -> None:
+    """The last is its answer to who asks for a tunnel."""
+    with serving(lambda connection: drip(connection, begin)) as port:
+        client = AnaplatClient(
+            f"{scheme}://bi.example.com",
+            "the-token",
+            read_timeout=0.5,
+            max_retries=0,
+            proxies={scheme: f"http://127.0.0.1:{port}"},
+        )
+        with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s"):
+            client.list_datasets()
+
+
+def drip(connection: socket.socket, begin: bytes) -> None:
+    """Answer with this beginning, and then byte for byte until whoever asked goes."""
+    read_request(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\n" + begin)
+    connection.settimeout(0.05)
+    while True:
+        connection.sendall(b" ")
+        try:
+            if not connection.recv(1):
+                return
+        except TimeoutError:
+            continue
 
 
 def test_a_proxy_that_takes_a_write_and_breaks_off_is_not_given_it_again() -> None:

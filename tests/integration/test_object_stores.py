@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import polars as pl
@@ -18,11 +20,13 @@ from upath import UPath
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.errors import AnaplatPermissionError
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.files import StagedFile
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
 from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
-from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
+from airflow_provider_anaplat.rows.targets import MANIFEST, FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 SINKS: list[Sink] = [CsvSink(), NdjsonSink(), ParquetSink()]
@@ -97,6 +101,55 @@ def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Si
     manifest = json.loads((bucket / "_manifest.json").read_text())
     read = [n for part in manifest["files"] for n in column_n(bucket / part["path"], sink)]
     assert read == list(range(9))
+
+
+def left_of(path: Any, group: str = "") -> str:
+    """Leave what a process leaves that is killed when its object is complete, and return its name."""
+    staged = StagedFile(path, group)
+    with staged.open() as file:
+        file.write(b"complete")
+    return str(staged._temporary.name)
+
+
+@pytest.mark.parametrize("rows_per_file", [None, 10])
+def test_what_killed_exports_left(
+    client: AnaplatClient, platform: Simulator, bucket: Any, rows_per_file: int | None
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(20))
+    folder = bucket / "odd [name] *"
+    path = folder / "numbers.csv"
+    if rows_per_file is None:
+        target: FileTarget | PartsTarget = FileTarget(path, CsvSink(), ".csv")
+        left, group, foreign, expected = path, "", left_of(folder / "others.csv"), ["numbers.csv"]
+    else:
+        target = PartsTarget(folder, CsvSink(), ".csv", rows_per_file)
+        left, group, foreign = folder / "part-00003.csv", MANIFEST, left_of(path)
+        expected = ["_manifest.json", "part-00001.csv", "part-00002.csv"]
+    left_of(left, group)
+    assert len(list(folder.iterdir())) == 2  # what is remembered of it holds nothing of what comes from elsewhere
+    elsewhere = type(folder.fs)(**folder.fs.storage_options, skip_instance_cache=True)
+    elsewhere.pipe_file(StagedFile(left, group)._temporary.path, b"complete")
+    export_rows(client, ExportPlan(RowQuery("ds1", page_size=10), target))
+    assert contents(folder) == sorted([foreign, *expected])
+
+
+def test_the_earlier_of_two_exports_of_parts_fails(
+    client: AnaplatClient, platform: Simulator, bucket: Any
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(20))
+    plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(bucket, CsvSink(), ".csv", rows_per_file=10))
+    asked, go_on = threading.Event(), threading.Event()
+    platform.inject("read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 10 and not asked.set())
+    with ThreadPoolExecutor() as pool:
+        earlier = pool.submit(export_rows, client, plan)
+        assert asked.wait(60)
+        export_rows(client, plan)
+        before = {name: (bucket / name).read_bytes() for name in contents(bucket) if not name.startswith(".")}
+        go_on.set()
+        with pytest.raises(OutputError, match="has begun since"):
+            earlier.result()
+    assert contents(bucket) == ["_manifest.json", "part-00001.csv", "part-00002.csv"] == sorted(before)
+    assert {name: (bucket / name).read_bytes() for name in contents(bucket)} == before
 
 
 def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bucket: Any) -> None:

@@ -10,10 +10,11 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterable
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import pytest
+import zstandard
 from servers import read_request, serving
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
@@ -34,9 +35,9 @@ def chunked(body: bytes) -> bytes:
     return b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
-def answer(pieces: Iterable[bytes], *headers: str) -> Callable[[socket.socket], None]:
-    """Answer one request with HTTP 200, these headers and the pieces of the body one after another."""
-    head = "\r\n".join(["HTTP/1.1 200 OK", "Connection: close", *headers, "", ""]).encode()
+def answer(pieces: Iterable[bytes], *headers: str, status: str = "200 OK") -> Callable[[socket.socket], None]:
+    """Answer one request with these headers and the pieces of the body one after another."""
+    head = "\r\n".join([f"HTTP/1.1 {status}", "Connection: close", *headers, "", ""]).encode()
 
     def handle(connection: socket.socket) -> None:
         read_request(connection)
@@ -50,7 +51,7 @@ def answer(pieces: Iterable[bytes], *headers: str) -> Callable[[socket.socket], 
 def list_datasets(handle: Callable[[socket.socket], None], **settings: Any) -> list[Any]:
     settings = {"max_retries": 0, "max_answer_mb": 4, **settings}
     with serving(handle) as port:
-        return list(AnaplatClient(f"http://127.0.0.1:{port}", "t", **settings).list_datasets())
+        return list(AnaplatClient(f"http://127.0.0.1:{port}", "the-token", **settings).list_datasets())
 
 
 PADDED = DATASETS + b" " * (4 * MEGABYTE - len(DATASETS))
@@ -120,9 +121,33 @@ def test_a_bomb_ends_early_in_little_memory(bomb: tuple[bytes, str]) -> None:
     assert peak < 32 * MEGABYTE
 
 
-def test_an_endless_answer_ends() -> None:
+@pytest.mark.parametrize("encoding", ["zstd", "br", "gzip, ZSTD"])
+def test_what_is_packed_in_a_way_that_was_not_asked_for_is_not_unpacked(encoding: str) -> None:
+    """A bomb of zstd; urllib3 unpacks it, asked for or not, where it finds a codec."""
+    body = zstandard.compress(ZEROS) * 160
+    asked = []
+
+    def handle(connection: socket.socket) -> None:
+        asked.append(read_request(connection))
+        connection.sendall(f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\n\r\n".encode() + body)
+
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"(zstd|br), which is not unpacked") as raised:
+        list_datasets(handle)
+    assert raised.value.status == 200
+    assert b"\r\nAccept-Encoding: gzip, deflate\r\n" in asked[0]
+
+
+def test_an_encoding_that_nobody_knows_is_passed_over() -> None:
+    """Some servers write there what belongs to Content-Type."""
+    assert list_datasets(answer([DATASETS], "Content-Encoding: utf-8")) == []
+
+
+@pytest.mark.parametrize("status", ["200 OK", "302 Found"])
+def test_an_endless_answer_ends(status: str) -> None:
+    endless = islice(repeat(bytes(65_536)), 1024)  # 64 MB, so that the test ends where the answer does not
     with pytest.raises(errors.AnaplatAnswerTooLargeError):
-        list_datasets(answer(repeat(bytes(65_536))))
+        list_datasets(answer(endless, "Location: http://elsewhere.example/", status=status))
+    assert next(endless, None) is not None  # of which the most was neither read nor sent
 
 
 def test_a_write_whose_answer_is_too_large_may_have_been_carried_out() -> None:
@@ -133,24 +158,50 @@ def test_a_write_whose_answer_is_too_large_may_have_been_carried_out() -> None:
             client.create_users([NewUser(login_id="a", name="A")])
 
 
-@pytest.mark.parametrize("headers", [["Content-Length: 1000000"], []])
-def test_an_answer_that_drips_ends(headers: list[str]) -> None:
+DRIPPING = {
+    "a body of known length": b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n",
+    "a body to the end of the connection": b"HTTP/1.1 200 OK\r\n\r\n",
+    "a header": b"HTTP/1.1 200 OK\r\nX: ",
+    "the status line": b"HTTP/1.1 200 O",
+}
+
+
+def dripping(begin: bytes, taken: list[bytes]) -> Callable[[socket.socket], None]:
+    def handle(connection: socket.socket) -> None:
+        taken.append(read_request(connection))
+        connection.sendall(begin)
+        pause = threading.Event()
+        while not pause.wait(0.05):  # until the client has gone
+            connection.sendall(b"x")
+
+    return handle
+
+
+@pytest.mark.parametrize("begin", DRIPPING.values(), ids=DRIPPING)
+def test_an_answer_that_drips_ends(begin: bytes) -> None:
     """Each byte is in time for the read time-out, and the last of them would come in days."""
-    over = threading.Event()
-
-    def drops() -> Iterable[bytes]:
-        while not over.wait(0.05):
-            yield b" "
-
     with pytest.raises(errors.AnaplatTimeoutError, match=r"did not end within 5 s.*read_timeout") as raised:
-        list_datasets(answer(drops(), *headers), read_timeout=0.5)
-    over.set()
+        list_datasets(dripping(begin, []), read_timeout=0.5)
     assert raised.value.layer == "HTTP"
+
+
+def test_a_write_whose_answer_drips_may_have_been_carried_out_and_is_sent_once() -> None:
+    taken: list[bytes] = []
+    with serving(dripping(DRIPPING["a header"], taken)) as port:
+        client = AnaplatClient(f"http://127.0.0.1:{port}", "the-token", read_timeout=0.5, max_retries=2)
+        with pytest.raises(errors.AnaplatOutcomeUnknownError, match="did not end within 5 s"):
+            client.create_users([NewUser(login_id="a", name="A")])
+    assert len(taken) == 1
 
 
 def test_an_answer_of_another_encoding_than_it_says_is_cut_off() -> None:
     with pytest.raises(errors.AnaplatTruncatedAnswerError):
         list_datasets(answer([DATASETS], f"Content-Length: {len(DATASETS)}", "Content-Encoding: gzip"))
+
+
+def test_a_piece_of_a_negative_length_is_no_answer() -> None:
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="no valid HTTP"):
+        list_datasets(answer([b"-2\r\n"], "Transfer-Encoding: chunked"))
 
 
 @pytest.mark.parametrize("setting", ["max_answer_mb", "max_connections"])

@@ -12,6 +12,7 @@ import pytest
 from conftest import TEXTS, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
@@ -255,6 +256,9 @@ def test_credentials_of_a_netrc_file_are_not_sent(
 def test_the_token_is_in_no_repr(client: AnaplatClient, platform: Simulator) -> None:
     assert platform.token not in repr(client) + repr(vars(client)) + repr(client._transport._settings)
     assert "secret" not in repr(NewUser(login_id="a", password="secret"))
+    assert "of-proxy" not in repr(Answer("list_datasets", 200, b"", ("of-proxy",)))
+    request = client._transport._request(OPERATIONS[0], "/", {}, None, None)
+    assert platform.token not in repr(request)
 
 
 def test_the_extension_tells_who_exists(client: AnaplatClient, platform: Simulator) -> None:

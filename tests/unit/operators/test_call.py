@@ -37,6 +37,11 @@ def test_the_response_is_returned_as_it_is(platform: Simulator) -> None:
     assert platform.requests("get_columns")[0].body == {}
 
 
+def test_half_a_character_does_not_break_what_is_written_of_it(platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.content(b'{"result": "ok", "response": {"name": "a\\ud800"}}'))
+    assert call() == {"name": "a?"}
+
+
 def test_the_query_and_the_method(platform: Simulator) -> None:
     platform.platform.tasks["t1"] = [{"status": "FINISHED"}]
     status = {"path": "/public-api/task/status", "method": "GET", "query": {"taskId": "t1"}, "token_in": "query"}

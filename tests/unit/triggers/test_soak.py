@@ -9,26 +9,99 @@ import logging
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import psutil
 import pytest
+from airflow.triggers.base import BaseTrigger
 from conftest import TEXTS
 
 from airflow_provider_anaplat.simulator import Simulator, replies
-from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
+from airflow_provider_anaplat.simulator.platform import Platform
+from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger, AnaplatDatasetUpdatedTrigger
+from airflow_provider_anaplat.triggers.subscriptions import AnaplatSubscriptionTrigger
 
-POLLS = 1800  # of an hour, one every two seconds
-ROUNDS = 12  # in which everybody comes, waits and goes
+POLLS = 150  # in a round, in which everybody comes, waits and goes
+AN_HOUR = 12  # rounds, with a poll every two seconds
 WAITERS = 5
 FAULTS = (replies.http_status(503), replies.reset(), replies.cut(), replies.http_status(429, retry_after="0"))
 EVERY = 20  # polls, one of which meets with a fault
+POLLING = {"anaplat_conn_id": "anaplat_default", "poll_interval": 0.001}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is waited for.
+
+    :param operation: what is asked at each poll
+    :param trigger: makes a trigger
+    :param prepare: lets the platform say that it is not yet so
+    :param finish: lets it be so
+    :param ends: tells whether this is the event of its being so
+    :param rounds: how many
+    """
+
+    operation: str
+    trigger: Callable[[], BaseTrigger]
+    prepare: Callable[[Platform], object]
+    finish: Callable[[Platform], object]
+    ends: Callable[[Any], bool]
+    rounds: int
+
+
+def status(word: str) -> Callable[[Platform], object]:
+    return lambda platform: setattr(platform.datasets["ds1"], "statuses", [word])
+
+
+def update(platform: Platform) -> None:
+    platform.datasets["ds1"].utime += timedelta(seconds=1)
+
+
+def last_sent(moment: datetime) -> Callable[[Platform], object]:
+    plan = {"scId": "sc1", "name": "s", "lastSendStatus": "SUCCESS"}
+    sent = {**plan, "lastSendTime": round(moment.timestamp() * 1000)}
+    return lambda platform: platform.subscriptions.update(sc1=sent)
+
+
+NOW = datetime.now(UTC)
+KINDS = {
+    "task": Kind(
+        "list_datasets",
+        lambda: AnaplatDatasetTaskTrigger(ds_id="ds1", max_poll_failures=10, **POLLING),
+        status("处理中"),
+        status("FINISHED"),
+        lambda event: event["outcome"] == "done",
+        AN_HOUR,
+    ),
+    "watcher": Kind(
+        "list_datasets",
+        lambda: AnaplatDatasetUpdatedTrigger(ds_id="ds1", **POLLING),
+        status("FINISHED"),
+        update,
+        lambda event: event["dsId"] == "ds1",
+        4,
+    ),
+    "subscription": Kind(
+        "get_subscriptions",
+        lambda: AnaplatSubscriptionTrigger(
+            subscription_ids=["sc1"], sent_after=NOW.isoformat(), max_poll_failures=10, **POLLING
+        ),
+        last_sent(NOW - timedelta(days=1)),
+        last_sent(NOW + timedelta(days=1)),
+        lambda event: event["outcome"] == "done",
+        4,
+    ),
+}
 
 
 async def threads_and_files() -> tuple[int, int]:
     """Return how many threads there are, and how many open files, once the last poller's thread has ended."""
-    while any(thread.name.startswith("anaplat-anaplat_default") for thread in threading.enumerate()):
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(30):
+        while any(thread.name.startswith("anaplat-anaplat_default") for thread in threading.enumerate()):
+            await asyncio.sleep(0.01)
     return threading.active_count(), psutil.Process().num_fds()
 
 
@@ -40,39 +113,60 @@ async def nothing_is_left_of(before: tuple[int, int]) -> None:
 
 
 @contextmanager
-def traced_memory() -> Iterator[Callable[[], int]]:
-    """Yield what tells how many bytes are held that were allocated since."""
+def memory() -> Iterator[Callable[[], tuple[int, int]]]:
+    """Yield what tells how many bytes Python holds that were allocated since, and how many the process has."""
     tracemalloc.start()
 
-    def held() -> int:
+    def held() -> tuple[int, int]:
         gc.collect()
-        return tracemalloc.get_traced_memory()[0]
+        return tracemalloc.get_traced_memory()[0], psutil.Process().memory_info().rss
 
     yield held
     tracemalloc.stop()
 
 
-async def a_round(platform: Simulator, polls: int) -> None:
-    """Let five sensors wait for so many polls; then one is cancelled, and the others end."""
-    dataset = platform.platform.datasets["ds1"]
-    dataset.listed, dataset.statuses = 0, ["处理中"] * polls + ["FINISHED"]
-    waiting = [asyncio.create_task(event_of_a_wait()) for _ in range(WAITERS)]
-    while dataset.listed < polls / 2:
-        await asyncio.sleep(0.01)
-        assert not any(task.done() for task in waiting)
-    waiting[0].cancel()
-    events = await asyncio.gather(*waiting, return_exceptions=True)
-    assert isinstance(events[0], asyncio.CancelledError)
-    assert [event["outcome"] for event in events[1:]] == ["done"] * (WAITERS - 1)
-    platform.ledger.clear()
+@dataclass
+class Shift:
+    """Rounds of one kind, whose polls and faults are counted."""
 
+    platform: Simulator
+    kind: Kind
+    polls: int = 0
+    faults: int = 0
 
-async def event_of_a_wait() -> dict[str, object]:
-    trigger = AnaplatDatasetTaskTrigger(
-        ds_id="ds1", anaplat_conn_id="anaplat_default", poll_interval=0.001, max_poll_failures=10
-    )
-    event = await anext(trigger.run())
-    return dict(event.payload)
+    def __post_init__(self) -> None:
+        faults = itertools.cycle(FAULTS)
+
+        def is_hit(_: Any) -> bool:
+            self.polls += 1
+            return self.polls % EVERY == 0
+
+        def spoil(reply: replies.Reply) -> replies.Reply:
+            self.faults += 1
+            return next(faults).spoil(reply)
+
+        fault = replies.Fault(spoil, needs_answer=True)
+        self.platform.inject(self.kind.operation, fault, times=None, when=is_hit)
+
+    async def round(self) -> None:
+        """Let five triggers wait for so many polls; then one is cancelled, and the others end."""
+        self.kind.prepare(self.platform.platform)
+        enough = self.polls + POLLS
+        waiting = [asyncio.create_task(self.event()) for _ in range(WAITERS)]
+        async with asyncio.timeout(120):
+            while self.polls < enough:
+                await asyncio.sleep(0.01)
+                assert not any(task.done() for task in waiting)
+            waiting[0].cancel()
+            self.kind.finish(self.platform.platform)
+            events = await asyncio.gather(*waiting, return_exceptions=True)
+        assert isinstance(events[0], asyncio.CancelledError)
+        assert all(map(self.kind.ends, events[1:]))
+        self.platform.ledger.clear()
+
+    async def event(self) -> Any:
+        async with aclosing(self.kind.trigger().run()) as events:
+            return (await anext(events)).payload
 
 
 @pytest.fixture(autouse=True)
@@ -83,23 +177,26 @@ def silence() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def test_an_hour_of_polls_leaves_nothing_behind(platform: Simulator, connect: Callable[..., None]) -> None:
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_an_hour_of_polls_leaves_nothing_behind(
+    platform: Simulator, connect: Callable[..., None], kind: Kind
+) -> None:
     connect(platform, extra={"max_retries": 0, "read_timeout": 5})
     platform.platform.add_dataset("awaited", TEXTS)
-    polls, faults = itertools.cycle(range(EVERY)), itertools.cycle(FAULTS)
-    fault = replies.Fault(lambda reply: next(faults).spoil(reply), needs_answer=True)
-    platform.inject("list_datasets", fault, times=None, when=lambda _: next(polls) == 0)
+    shift = Shift(platform, kind)
 
-    async def shift() -> None:
-        await a_round(platform, POLLS // ROUNDS)  # imports, caches and pools are as they will be
+    async def work() -> None:
+        await shift.round()  # imports, caches and pools are as they will be
         before = await threads_and_files()
-        with traced_memory() as held:
-            await a_round(platform, POLLS // ROUNDS)
-            first = held()
-            for _ in range(ROUNDS - 2):
-                await a_round(platform, POLLS // ROUNDS)
-            grown = held() - first
-        assert grown < 100_000  # bytes; one object left by each poll would be more
+        with memory() as held:
+            await shift.round()
+            python, process = held()
+            for _ in range(kind.rounds - 2):
+                await shift.round()
+            python, process = held()[0] - python, held()[1] - process
+        assert python < 100_000  # bytes; one object left by each poll would be more
+        assert process < 8_000_000  # what Python does not count, such as buffers of TLS, would be more as well
         await nothing_is_left_of(before)
 
-    asyncio.run(shift())
+    asyncio.run(work())
+    assert shift.faults >= kind.rounds * POLLS // EVERY - 1  # one may have met with nobody who waited
