@@ -1,7 +1,7 @@
 """What 500 waiting sensors cost one triggerer of a deployment: requests, processor time, stalls of its event loop.
 
-It needs PostgreSQL and Redis on loopback, as the tests in ``tests/system`` do. The sensors begin in the triggerer,
-and a trigger beside them measures for how long the event loop stands still.
+It needs the programs of PostgreSQL and Redis, as the tests in ``tests/system`` do. The sensors begin in the
+triggerer, and a trigger beside them measures for how long the event loop stands still.
 """
 
 from __future__ import annotations
@@ -92,11 +92,12 @@ def is_of_triggerer(process: psutil.Process) -> bool:
 def main() -> None:
     """Print the table."""
     from running import wait_until  # type: ignore[import-not-found]  # of tests/, which is found at run time
+    from system.backends import backends  # type: ignore[import-not-found]
     from system.deployment import Deployment  # type: ignore[import-not-found]
 
     print(f"{SENSORS} sensors, a list of {DATASETS:,} datasets, an interval of {INTERVAL:g} s, {SECONDS:g} s\n")
     print(f"{'waiting':<10}{'requests/interval':>20}{'CPU':>8}{'stall/second':>15}{'longest':>11}{'memory':>10}")
-    with tempfile.TemporaryDirectory() as folder, list_server() as url:
+    with tempfile.TemporaryDirectory() as folder, list_server() as url, backends():
         home, heart, dag = Path(folder, "airflow"), Path(folder, "heart"), Path(folder, "waits.py")
         home.mkdir()
         dag.write_text(DAG.format(path=str(heart), dags=DAGS, sensors=SENSORS // DAGS, interval=INTERVAL))

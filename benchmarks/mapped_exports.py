@@ -1,8 +1,8 @@
 """What one task mapped over 200 exports asks of the platform at the same time, through two Celery workers.
 
-It needs PostgreSQL and Redis on loopback, as the tests in ``tests/system`` do. Each worker runs two tasks at a
-time, each task is a process, and each export reads four pages at a time: without a limit, that makes 16 requests.
-With ``max_connections=1`` in the connection, it makes four.
+It needs the programs of PostgreSQL and Redis, as the tests in ``tests/system`` do. Each worker runs two tasks at
+a time, each task is a process, and each export reads four pages at a time: without a limit, that makes 16
+requests. With ``max_connections=1`` in the connection, it makes four.
 """
 
 from __future__ import annotations
@@ -88,12 +88,15 @@ def run_states(deployment: Any) -> list[str]:
 
 def main() -> None:
     """Print the table."""
+    from system.backends import backends  # type: ignore[import-not-found]  # found at run time
+
     print(f"{EXPORTS} exports of {ROWS:,} rows in {ROWS // PAGE_SIZE} pages\n")
     print(
         f"{'max_connections':<17}{'seconds':>9}{'by worker':>13}{'pages':>9}{'most at a time':>16}{'at most':>12}"
     )
-    for max_connections in (None, 1):
-        measure(max_connections)
+    with backends():
+        for max_connections in (None, 1):
+            measure(max_connections)
 
 
 if __name__ == "__main__":

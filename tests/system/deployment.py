@@ -17,9 +17,8 @@ from urllib.parse import quote, urlsplit
 import pytest
 import requests
 from running import AIRFLOW_2, LONG, RunningAirflow, wait_until
+from system.backends import BROKER, SERVER, missing
 
-SERVER = "postgres@127.0.0.1:5432"
-BROKER = "redis://127.0.0.1:6379/0"
 ENDED = {"success", "failed"}
 
 
@@ -36,7 +35,9 @@ class Task:
 
 
 class Deployment:
-    """A deployment for the length of a ``with`` block; its database and all keys in Redis are its own.
+    """A deployment for the length of a ``with`` block, amid one of ``backends``.
+
+    Its database and all its keys in Redis are its own.
 
     :param home: its AIRFLOW_HOME
     :param dags: DAG files, which need not be paused or unpaused
@@ -218,18 +219,8 @@ def skip_where_impossible() -> None:
         pytest.skip("Airflow 2 has other components")
     if importlib.util.find_spec("airflow.providers.celery") is None:
         pytest.skip("apache-airflow-providers-celery is not installed")
-    import psycopg2
-    import redis
-
-    try:
-        psycopg2.connect(f"postgresql://{SERVER}/postgres").close()
-    except psycopg2.OperationalError as error:
-        pytest.skip(f"no PostgreSQL for {SERVER}: {error}")
-    try:
-        with redis.Redis.from_url(BROKER) as broker:
-            broker.ping()
-    except redis.ConnectionError as error:
-        pytest.skip(f"no Redis at {BROKER}: {error}")
+    if lack := missing():
+        pytest.skip(lack)
 
 
 def _settings(name: str) -> dict[str, str]:

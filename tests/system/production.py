@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import psutil
 from conftest import numbers
 from cryptography.fernet import Fernet
-from running import wait_until
+from running import free_port, wait_until
+from servers import read_request, serving
 from system.deployment import Deployment
 
-from airflow_provider_anaplat.simulator import Simulator
+from airflow_provider_anaplat.simulator import Simulator, Table
 
 DAGS = Path(__file__).parent / "dags"
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
@@ -24,21 +29,26 @@ DAG_FILES = [
     *sorted(EXAMPLES.glob("*.py")),
 ]
 FAULTS = (
-    "worker_dies_creating", "worker_dies_amid_users", "worker_dies_exporting", "triggerer_dies",
-    "triggerer_dies_creating", "scheduler_dies", "platform_goes", "platform_is_gone", "cleared", "failed_by_hand",
-    "timed_out",
+    "worker_dies_creating", "worker_dies_amid_users", "worker_dies_exporting", "worker_dies_exporting_parts",
+    "triggerer_dies", "triggerer_dies_creating", "scheduler_dies", "platform_goes", "platform_is_gone",
+    "cleared", "failed_by_hand", "timed_out",
 )  # fmt: skip
-OTHERS = ("default", "secrets", "failing")
+OTHERS = ("default", "secrets", "failing", "bystander")
 SECRET_FAULTS = ("http_500", "http_401", "reset", "rejected", "redirect", "html", "malformed")
+WORKING = "处理中"
 SENSORS = 100
 MAPPED = 20  # of the sensors
 ROWS = 1000  # of each dataset that is exported
+FLIGHTS = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
 # Each mark holds what is written otherwise in an address, in JSON, in Python and in a shell.
 TOKEN = "T0kenMark7a\"/+%=&'\\T0kenMark7b"
 USER_TOKEN = "UserMark8a\"/+%=&'\\UserMark8b"
 PASSWORD = "Passw0rdMark9a\"/+ %=&'\\Passw0rdMark9b"
+PLANTED = "PlantedMark3"  # what nobody has told to be a secret, so that a search must find it
 WRONG_TOKEN = TOKEN.replace("T0kenMark7", "Wr0ngMark6")
-MARKS = ("T0kenMark7", "Wr0ngMark6", "UserMark8", "Passw0rdMark9")
+DATABASE_PASSWORD = "DatabaseMark5a\"/+ %=&'\\DatabaseMark5b"
+PROXY_PASSWORD = "Pr0xyMark4a\"/+ %=&'\\Pr0xyMark4b"
+MARKS = ("T0kenMark7", "Wr0ngMark6", "UserMark8", "Passw0rdMark9", "DatabaseMark5", "Pr0xyMark4")
 
 
 @dataclass(frozen=True)
@@ -78,19 +88,42 @@ class Production:
         tasks = self.deployment.tasks(fault)
         return {task.task_id: max(t.attempt for t in tasks if t.task_id == task.task_id) for task in tasks}
 
-    def threads(self) -> str:
-        """Return the names of the threads that the package has in the triggerer, which hold connections' ids."""
+    def threads(self) -> set[str]:
+        """Return the ids of the connections for which the package has a thread in the triggerer."""
         self.start("threads")
         self.deployment.wait_for("threads", "success")
-        return " ".join(self.deployment.xcom("threads", "look"))
+        names = self.deployment.xcom("threads", "look")
+        return {name.removeprefix("anaplat-").rpartition("_")[0] for name in names}
+
+    def nobody_asks(self, *faults: str) -> None:
+        """See that nobody does, once all have heard of it, while a bystander asks at the same interval."""
+        bystander = self.platforms["bystander"]
+
+        def nobody_did() -> bool:
+            asked = {fault: len(self.platforms[fault].ledger) for fault in faults}
+            asked_by_bystander = len(bystander.ledger)
+            wait_until(lambda: len(bystander.ledger) > asked_by_bystander + 4)
+            return {fault: len(self.platforms[fault].ledger) for fault in faults} == asked
+
+        wait_until(nobody_did)
+        self.nothing_is_left(*faults)
+
+    def nothing_is_left(self, *faults: str) -> None:
+        """See that no process has a connection to these platforms, and the triggerer no thread for them."""
+        for fault in faults:
+            wait_until(lambda fault=fault: self.is_left_alone(fault), lambda fault=fault: fault)
+        threads = self.threads()
+        assert "anaplat_bystander" in threads
+        assert threads & {f"anaplat_{fault}" for fault in faults} == set()
 
     def is_left_alone(self, fault: str) -> bool:
         """Tell whether no process of Airflow has a connection to the platform of a fault."""
         port = int(self.platforms[fault].url.rpartition(":")[2])
+        # In whatever state: one that the platform has closed, and its holder has not, is left too. What the system
+        # itself keeps for a while after the end belongs to no process.
         return not any(
-            connection.raddr and connection.raddr.port == port and connection.pid != os.getpid()
+            connection.raddr and connection.raddr.port == port and connection.pid not in (None, os.getpid())
             for connection in psutil.net_connections("tcp4")
-            if connection.status == psutil.CONN_ESTABLISHED
         )
 
 
@@ -111,6 +144,8 @@ def production(folder: Path) -> Iterator[Production]:
             name: stack.enter_context(Simulator({"t": numbers(1)}, token=TOKEN, user_token=USER_TOKEN))
             for name in FAULTS + OTHERS
         }
+        platforms["bystander"].platform.add_dataset("awaited", numbers(1), [WORKING])
+        _add_datasets_of_examples(platforms["default"])
         settings = {
             "AIRFLOW__CORE__FERNET_KEY": key.decode(),
             "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
@@ -121,31 +156,64 @@ def production(folder: Path) -> Iterator[Production]:
             "AIRFLOW__LOGGING__CELERY_LOGGING_LEVEL": "DEBUG",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
-            "PYTHONPATH": str(DAGS),  # where the triggerer finds a trigger of the tests
+            # Where the triggerer finds a trigger of the tests.
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(DAGS), os.environ.get("PYTHONPATH")])),
             "ANAPLAT_EXPORT_PATH": str(output),
             "ANAPLAT_TEST_USERS": str(users),
             "ANAPLAT_TEST_SENSORS": json.dumps([SENSORS, MAPPED]),
             "ANAPLAT_TEST_FAULTS": ",".join(SECRET_FAULTS),
+            "ANAPLAT_TEST_PLANTED": PLANTED,
             "ANAPLAT_DS_ID": "ds1",
             "ANAPLAT_DS_IDS": "ds1,ds2,ds3",
         }
+        proxy = stack.enter_context(serving(refuse_login))
         deployment = stack.enter_context(Deployment(home, [], settings, concurrency=4, triggerer=True))
-        _write_connections(deployment, platforms)
+        _write_connections(deployment, platforms, proxy)
+        _write_databases(deployment)
         deployment.add(DAG_FILES)
-        yield Production(deployment, platforms, output, Fernet(key))
+        found = Production(deployment, platforms, output, Fernet(key))
+        found.start("bystander")
+        yield found
 
 
-def _write_connections(deployment: Deployment, platforms: dict[str, Simulator]) -> None:
+def _add_datasets_of_examples(simulator: Simulator) -> None:
+    """Add them before the first look of an asset's watcher, to which what comes later is an update."""
+    platform = simulator.platform
+    platform.tables["flights"] = FLIGHTS
+    for name in ("one", "two", "three"):
+        platform.add_dataset(name, FLIGHTS).utime = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def refuse_login(connection: socket.socket) -> None:
+    """Be a proxy that repeats the login that it is given, in the head of its answer and in the body."""
+    head = read_request(connection).decode(errors="replace").partition("\r\n\r\n")[0]
+    basic = head.partition("Proxy-Authorization: Basic ")[2].partition("\r\n")[0]
+    user, _, password = base64.b64decode(basic).decode().partition(":")
+    echo = f"{basic} {user} {password} {quote(password, safe='')} {quote_plus(password)}"
+    body = f"no login: {echo}".encode()
+    head = f"HTTP/1.1 407 no {echo}\r\nConnection: close\r\nX-Login: {echo}\r\nContent-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body)
+
+
+def _write_connections(deployment: Deployment, platforms: dict[str, Simulator], proxy: int) -> None:
     def connect(name: str, host: str, token: str, **extra: object) -> None:
         deployment.connect(
             f"anaplat_{name}", conn_type="anaplat", host=host, password=token, extra=json.dumps(extra)
         )
 
     for name, platform in platforms.items():
-        connect(name, platform.url, TOKEN, max_retries=8 if name == "platform_goes" else 1)
+        # So many that they last for minutes, however short chance makes the waits between them.
+        connect(name, platform.url, TOKEN, max_retries=30 if name == "platform_goes" else 1)
     connect("secrets_wrong", platforms["secrets"].url, WRONG_TOKEN, max_retries=1)
     connect("secrets_user", platforms["secrets"].url, TOKEN, max_retries=1, user_token=USER_TOKEN)
+    for scheme in ("http", "https"):
+        address = f"http://user:{quote(PROXY_PASSWORD, safe='')}@127.0.0.1:{proxy}"
+        host = f"{scheme}://bi.example.com"
+        connect(f"secrets_by_proxy_{scheme}", host, TOKEN, max_retries=1, proxies={scheme: address})
     deployment.set_variable("first_pin", PASSWORD)
+
+
+def _write_databases(deployment: Deployment) -> None:
     deployment.execute("CREATE SCHEMA hr")
     deployment.execute(
         "CREATE TABLE hr.employees (login text, full_name text, first_password text, work_email text, teams text,"
@@ -157,4 +225,7 @@ def _write_connections(deployment: Deployment, platforms: dict[str, Simulator]) 
         PASSWORD,
     )
     path = json.dumps({"options": "-c search_path=hr"})
-    deployment.connect("hr_database", conn_type="postgres", **deployment.own_database(), extra=path)
+    # Nobody asks for the password here; it goes all the ways that it would go elsewhere.
+    fields = {**deployment.own_database(), "conn_type": "postgres", "password": DATABASE_PASSWORD, "extra": path}
+    deployment.connect("hr_database", **fields)
+    deployment.connect("no_database", **{**fields, "port": free_port()})

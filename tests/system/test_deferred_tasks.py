@@ -5,33 +5,29 @@ from __future__ import annotations
 import pytest
 from conftest import TEXTS
 from running import wait_until
-from system.production import Production
-
-WORKING = "处理中"
+from system.production import WORKING, Production
 
 
 @pytest.fixture(scope="module", autouse=True)
 def deferred(running: Production) -> None:
     """Let the tasks of all tests wait."""
-    for fault in ("cleared", "failed_by_hand"):
+    for fault in ("cleared", "failed_by_hand", "timed_out"):
         running.platforms[fault].platform.add_dataset("awaited", TEXTS, [WORKING])
         running.platforms[fault].platform.creation_statuses = [WORKING]
-    running.platforms["timed_out"].platform.add_dataset("awaited", TEXTS, [WORKING])
     running.start("cleared", "failed_by_hand", "timed_out")
     for fault in ("cleared", "failed_by_hand"):
         for task in ("wait", "create"):
             running.until(fault, task, "deferred")
     wait_until(lambda: all(running.platforms[fault].ledger for fault in ("cleared", "failed_by_hand")))
-    threads = running.threads()
-    assert "anaplat_cleared" in threads
-    assert "anaplat_failed_by_hand" in threads
+    assert {"anaplat_cleared", "anaplat_failed_by_hand"} <= running.threads()
 
 
 def test_failed_by_hand(running: Production) -> None:
     for task in ("wait", "create"):
         running.deployment.set_state("failed_by_hand", task, "failed")
     running.deployment.wait_for("failed_by_hand", "failed")
-    nobody_asks(running, "failed_by_hand")
+    assert running.states("failed_by_hand") == {"wait": ["failed"], "create": ["failed"]}
+    running.nobody_asks("failed_by_hand")
     platform = running.platforms["failed_by_hand"]
     assert len(platform.requests("create_dataset")) == 1
     assert len(platform.platform.datasets) == 2
@@ -39,9 +35,14 @@ def test_failed_by_hand(running: Production) -> None:
 
 def test_timed_out(running: Production) -> None:
     running.deployment.wait_for("timed_out", "failed")
-    assert running.attempts("timed_out") == {"wait": 1}
+    assert running.states("timed_out") == {"wait": ["failed"], "create": ["failed"]}
+    assert running.attempts("timed_out") == {"wait": 1, "create": 1}
     assert "AirflowSensorTimeout" in running.deployment.log("timed_out", "wait")
-    nobody_asks(running, "timed_out")
+    assert "AirflowTaskTimeout" in running.deployment.log("timed_out", "create")
+    running.nobody_asks("timed_out")
+    platform = running.platforms["timed_out"]
+    assert len(platform.requests("create_dataset")) == 1
+    assert len(platform.platform.datasets) == 2
 
 
 def test_cleared(running: Production) -> None:
@@ -56,23 +57,4 @@ def test_cleared(running: Production) -> None:
     assert running.deployment.xcom("cleared", "create")["dsId"] == "ds2"
     assert len(platform.requests("create_dataset")) == 1
     assert len(platform.platform.datasets) == 2
-    nothing_is_left(running, "cleared")
-
-
-def nobody_asks(running: Production, fault: str) -> None:
-    """See that nobody does, once the triggerer has heard of it, while somebody else asks at the same interval."""
-    platform, others = running.platforms[fault], running.platforms["cleared"]
-
-    def nobody_did() -> bool:
-        asked, asked_by_others = len(platform.ledger), len(others.ledger)
-        wait_until(lambda: len(others.ledger) > asked_by_others + 3)
-        return len(platform.ledger) == asked
-
-    wait_until(nobody_did)
-    nothing_is_left(running, fault)
-
-
-def nothing_is_left(running: Production, fault: str) -> None:
-    """See that no process has a connection to the platform, and the triggerer no thread for it."""
-    wait_until(lambda: running.is_left_alone(fault))
-    assert f"anaplat_{fault}" not in running.threads()
+    running.nobody_asks("cleared")

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import polars as pl
 from running import wait_until
 from system.production import PASSWORD, Production
 
-from airflow_provider_anaplat.simulator import Table
-
-FLIGHTS = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
 FLOWN = [("UA", 1400), (None, None)]
 
 
 def test_all_example_dags_run(running: Production) -> None:
     simulator, deployment = running.platforms["default"], running.deployment
     platform = simulator.platform
-    platform.tables["flights"] = FLIGHTS
-    for name in ("one", "two", "three"):
-        platform.add_dataset(name, FLIGHTS).utime = datetime(2026, 1, 1, tzinfo=UTC)
     # The asset's watcher must have seen the dataset before it is updated.
     wait_until(lambda: simulator.requests("list_datasets"))
     deployment.trigger("anaplat_orchestrated_refresh")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 from conftest import TEXTS, numbers
 from running import wait_until
-from system.production import ROWS, SENSORS, Production
+from system.production import ROWS, SENSORS, WORKING, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 EXPORTED = list(range(ROWS))
+IN_BATCHES = [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
 SECONDS_GONE = 30.0
-WORKING = "处理中"
 
 
 @pytest.fixture
@@ -37,41 +41,53 @@ def users_sent(platform: Simulator) -> list[list[str]]:
     return [[user["loginId"] for user in request.body["users"]] for request in platform.requests("create_users")]
 
 
-def exported(running: Production, name: str) -> list[int]:
-    return pl.read_csv(running.output / name)["n"].to_list()
+def asked_for(platform: Simulator, offset: int) -> bool:
+    return offset in [request.body.get("offset") for request in platform.requests("read_rows")]
+
+
+def exported(running: Production, *names: str) -> list[int]:
+    return [n for name in names for n in pl.read_csv(running.output / name)["n"].to_list()]
+
+
+def hidden(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.name.startswith((".", "tmp"))]
 
 
 def test_what_dead_workers_were_doing_is_done_once(running: Production, held: threading.Event) -> None:
-    creating, users, exporting = (
-        running.platforms[f"worker_dies_{what}"] for what in ("creating", "amid_users", "exporting")
-    )
+    faults = [f"worker_dies_{what}" for what in ("creating", "amid_users", "exporting", "exporting_parts")]
+    creating, users, *exporting = (running.platforms[fault] for fault in faults)
     creating.inject("create_dataset", replies.hold(held))
     users.inject("create_users", replies.hold(held), when=lambda body: body["users"][0]["loginId"] == "user2")
-    exporting.platform.add_dataset("numbers", numbers(ROWS))
-    hold_a_page(exporting, 500, held)
-    target = running.output / "worker_dies_exporting.csv"
+    for platform in exporting:
+        platform.platform.add_dataset("numbers", numbers(ROWS))
+        hold_a_page(platform, 500, held)
+    target, parts = running.output / "worker_dies_exporting.csv", running.output / "worker_dies_exporting_parts"
     target.write_text("of yesterday")
-    faults = ("worker_dies_creating", "worker_dies_amid_users", "worker_dies_exporting")
     running.start(*faults)
     wait_until(lambda: creating.platform.datasets)
     wait_until(lambda: "user2" in users.platform.users)
-    wait_until(lambda: 500 in [request.body.get("offset") for request in exporting.requests("read_rows")])
+    wait_until(lambda: all(asked_for(platform, 500) for platform in exporting))
+    wait_until(lambda: len(hidden(parts)) > 4)
 
     for worker in running.deployment.workers:
         running.deployment.kill_worker(worker)
+    assert len(hidden(parts)) == len(list(parts.iterdir())) > 4
     assert target.read_text() == "of yesterday"
     for worker in running.deployment.workers:
         running.deployment.start_worker(worker)
     for fault in faults:
         running.deployment.wait_for(fault, "success")
         assert running.attempts(fault) == {"task": 2}
-        wait_until(lambda fault=fault: running.is_left_alone(fault))
+    running.nobody_asks(*faults)
 
     assert len(creating.requests("create_dataset")) == len(creating.platform.datasets) == 1
     assert running.deployment.xcom("worker_dies_creating", "task")["dsId"] == "ds1"
-    assert users_sent(users) == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
+    assert users_sent(users) == IN_BATCHES
     assert len(users.platform.users) == running.deployment.xcom("worker_dies_amid_users", "task")["created"] == 6
     assert exported(running, target.name) == EXPORTED
+    names = [f"part-{number:05d}.csv" for number in range(1, 11)]
+    assert sorted(path.name for path in parts.iterdir()) == ["_manifest.json", *names]
+    assert exported(running, *(f"{parts.name}/{name}" for name in names)) == EXPORTED
 
 
 def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
@@ -107,12 +123,11 @@ def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
         if task.state == "success":
             found = running.deployment.xcom("triggerer_dies", task.task_id, task.map_index)["dsId"]
             assert found == (task.task_id if task.map_index == -1 else f"ds{task.map_index + 1}")
-    assert {*running.attempts("triggerer_dies").values()} == {
-        *running.attempts("triggerer_dies_creating").values()
-    }
+    for fault in ("triggerer_dies", "triggerer_dies_creating"):
+        assert {*running.attempts(fault).values()} == {1}
     assert asked < len(platform.requests("list_datasets")) <= asked + 10
     assert len(creating.requests("create_dataset")) == len(creating.platform.datasets) == 1
-    wait_until(lambda: running.is_left_alone("triggerer_dies"))
+    running.nobody_asks("triggerer_dies", "triggerer_dies_creating")
 
 
 def states(running: Production) -> Counter[str | None]:
@@ -129,20 +144,28 @@ def test_a_dead_scheduler_stops_nothing(running: Production, held: threading.Eve
     platform = running.platforms["scheduler_dies"]
     dataset = platform.platform.add_dataset("numbers", numbers(ROWS), [WORKING])
     hold_a_page(platform, 500, held)
+    platform.inject("create_dataset", replies.hold(held))
+    platform.inject("create_users", replies.hold(held), when=lambda body: body["users"][0]["loginId"] == "user2")
     running.start("scheduler_dies")
     running.until("scheduler_dies", "wait", "deferred")
-    wait_until(lambda: 500 in [request.body.get("offset") for request in platform.requests("read_rows")])
+    wait_until(lambda: asked_for(platform, 500))
+    wait_until(lambda: platform.requests("create_dataset") and "user2" in platform.platform.users)
 
     running.deployment.airflow.kill("scheduler")
     held.set()
-    running.until("scheduler_dies", "export", "success")
+    for task in ("export", "create", "users"):
+        running.until("scheduler_dies", task, "success")
     dataset.statuses = ["FINISHED"]
     running.until("scheduler_dies", "wait", "scheduled")
     running.deployment.airflow.start("scheduler")
     running.deployment.wait_for("scheduler_dies", "success")
-    assert running.attempts("scheduler_dies") == {"wait": 1, "after": 1, "export": 1}
+    assert running.attempts("scheduler_dies") == {"wait": 1, "after": 1, "export": 1, "create": 1, "users": 1}
     assert exported(running, "scheduler_dies.csv") == exported(running, "scheduler_dies.csv.gz") == EXPORTED
-    wait_until(lambda: running.is_left_alone("scheduler_dies"))
+    assert [name for name, found in platform.platform.datasets.items() if found is not dataset] == ["ds2"]
+    assert len(platform.requests("create_dataset")) == 1
+    assert users_sent(platform) == IN_BATCHES
+    assert len(platform.platform.users) == running.deployment.xcom("scheduler_dies", "users")["created"] == 6
+    running.nobody_asks("scheduler_dies")
 
 
 @contextmanager
@@ -162,16 +185,20 @@ def test_a_platform_that_is_gone_for_a_while_is_waited_for(running: Production) 
     platform.platform.add_dataset("numbers", numbers(ROWS))
     awaited = platform.platform.add_dataset("awaited", TEXTS, [WORKING])
     platform.inject("read_rows", replies.slow(1), times=None)
+    # What is asked for is there at once, and the platform goes before it says so.
+    platform.inject("create_dataset", replies.slow(3600))
+    platform.inject("create_users", replies.slow(3600), when=lambda body: body["users"][0]["loginId"] == "user2")
     running.start("platform_goes")
     running.until("platform_goes", "deferred", "deferred")
     wait_until(lambda: platform.requests("read_rows"))
+    wait_until(lambda: len(platform.platform.datasets) == 3 and "user2" in platform.platform.users)
 
     since = time.monotonic()
     with gone(platform, untried):
         running.start("platform_is_gone")
         for task in ("create", "users"):
             wait_until(lambda task=task: running.attempts("platform_is_gone").get(task, 0) > 1)
-        for task in ("deferred", "rescheduled", "export"):
+        for task in ("deferred", "rescheduled", "export", "create", "users"):
             wait_until(lambda task=task: "refused" in running.deployment.log("platform_goes", task))
         wait_until(lambda: time.monotonic() - since > SECONDS_GONE)
     awaited.statuses = ["FINISHED"]
@@ -179,10 +206,40 @@ def test_a_platform_that_is_gone_for_a_while_is_waited_for(running: Production) 
         running.deployment.wait_for(fault, "success")
     assert set(running.attempts("platform_goes").values()) == {1}
     assert exported(running, "platform_goes.csv") == EXPORTED
+    assert len(platform.requests("create_dataset")) == 1
+    assert {*platform.platform.datasets} == {
+        "ds1",
+        "ds2",
+        running.deployment.xcom("platform_goes", "create")["dsId"],
+    }
+    assert users_sent(platform) == IN_BATCHES
+    assert len(platform.platform.users) == running.deployment.xcom("platform_goes", "users")["created"] == 6
     assert len(untried.requests("create_dataset")) == len(untried.platform.datasets) == 1
     assert users_sent(untried) == [[f"user{number}" for number in range(6)]]
+    assert len(untried.platform.users) == 6
+    running.nobody_asks("platform_goes", "platform_is_gone")
 
 
 def test_no_temporary_file_is_left(running: Production) -> None:
-    assert exported(running, "worker_dies_exporting.csv") == EXPORTED  # one worker was killed amid this
-    assert [path for path in running.output.rglob("*") if path.name.startswith((".", "tmp"))] == []
+    for name in ("worker_dies_exporting.csv", "worker_dies_exporting_parts/part-00001.csv"):
+        assert (running.output / name).exists()  # which a worker was killed amid
+    # The DAG of all secrets gives an export by several workers up.
+    assert [path for path in hidden(running.output) if running.output / "secrets" not in path.parents] == []
+
+
+HOLDS_A_CONNECTION = """
+import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+connection.request("GET", "/")
+connection.getresponse().read()
+sys.stdin.read()
+"""
+
+
+def test_a_connection_that_only_the_platform_closed_is_seen(running: Production) -> None:
+    port = running.platforms["timed_out"].url.rpartition(":")[2]
+    with subprocess.Popen([sys.executable, "-c", HOLDS_A_CONNECTION, port], stdin=subprocess.PIPE) as holder:
+        process = psutil.Process(holder.pid)
+        wait_until(lambda: [c.status for c in process.net_connections("tcp4")] == [psutil.CONN_CLOSE_WAIT])
+        assert not running.is_left_alone("timed_out")
+    wait_until(lambda: running.is_left_alone("timed_out"))

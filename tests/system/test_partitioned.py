@@ -12,13 +12,13 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import numbers
-from running import wait_until
-from system.deployment import Deployment, Task, skip_where_impossible
+from running import RELEASE, wait_until
+from system.deployment import Deployment, Task
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 DAGS = Path(__file__).parent / "dags" / "anaplat_partitioned.py"
-ROWS = {"parquet": 6000, "csv": 6000, "killed": 1200, "refreshed": 1200}
+ROWS = {"parquet": 6000, "csv": 6000, "killed": 1200, "refreshed": 1200, "shrunk": 400}
 GROUP = ["export.plan", "export.part", "export.commit"]
 
 
@@ -62,8 +62,7 @@ class Exports:
 
 
 @pytest.fixture(scope="module")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exports]:
-    skip_where_impossible()
+def exports(servers: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exports]:
     home = tmp_path_factory.mktemp("partitioned")
     output = tmp_path_factory.mktemp("output")
     with ExitStack() as stack:
@@ -175,9 +174,16 @@ def test_a_dataset_refreshed_amid_the_parts_is_not_published(exports: Exports) -
     exports.ends("refreshed", "success")
     assert exported(folder).equals(dataset(1250))
 
-    exports.platforms["refreshed"].platform.refresh("ds1", numbers(100))
-    exports.clear("refreshed")
-    exports.ends("refreshed", "success")
+
+@pytest.mark.skipif(RELEASE < (3, 3), reason="Airflow before 3.3 takes mapped tasks that are gone for failed ones")
+def test_a_partitioned_export_of_fewer_parts_than_before(exports: Exports) -> None:
+    platform, folder = exports.platforms["shrunk"].platform, exports.folder("shrunk")
+    exports.start("shrunk")
+    exports.ends("shrunk", "success")
+    assert len(manifest(folder)["files"]) == 4
+    platform.refresh("ds1", numbers(100))
+    exports.clear("shrunk")
+    exports.ends("shrunk", "success")
     assert exported(folder).equals(dataset(100))
 
 

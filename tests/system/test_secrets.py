@@ -7,15 +7,16 @@ import json
 import re
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
+from conftest import numbers
 from cryptography.fernet import Fernet, InvalidToken
 from system.deployment import BROKER
-from system.production import MARKS, PASSWORD, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
+from system.production import MARKS, PASSWORD, PLANTED, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -44,6 +45,15 @@ def spoilt(echo: str) -> dict[str, replies.Fault]:
     }
 
 
+FAILED = (
+    "users", "export", "create", "wrong_token", "deferred", "asks_for_a_task", "pokes_for_a_task",
+    "load_of_a_fault", "load_that_does_not_fit", "load_to_nowhere", "access", "schema", "call", "refresh",
+    "subscription", "by_proxy", "deferred_by_proxy", "plant",
+)  # fmt: skip
+
+SUCCEEDED = ("users_of_a_query", "whole.plan", "whole.part", "whole.commit", "load")
+
+
 def spoil(platform: Simulator) -> None:
     assert tuple(spoilt(TOKENS)) == SECRET_FAULTS
     for name in SECRET_FAULTS:
@@ -57,6 +67,22 @@ def spoil(platform: Simulator) -> None:
             ("create_dataset", TOKENS, lambda body, name=name: body["name"] == name),
         ):
             platform.inject(operation, spoilt(echo)[name], times=None, when=is_meant)
+    platform.inject(
+        "refresh_dataset", spoilt(USERS_TOO)["rejected"], times=None, when=lambda body: "password" in body
+    )
+    answers = spoilt(TOKENS)
+    # Of two users' rights and of two parts, one.
+    platform.inject("list_authorized_datasets", answers["http_500"])
+    platform.inject(
+        "read_rows",
+        answers["rejected"],
+        times=None,
+        when=lambda body: (body.get("offset"), body.get("limit")) == (15, 15),
+    )
+    for operation, name in (
+        ("get_columns", "malformed"), ("refresh_dataset", "rejected"), ("get_subscriptions", "html"),
+    ):  # fmt: skip
+        platform.inject(operation, answers[name], times=None)
 
 
 @contextmanager
@@ -88,6 +114,7 @@ def overheard() -> Iterator[list[bytes]]:
 def sent_to_redis(running: Production) -> list[bytes]:
     """Let everything fail; what Redis was sent meanwhile."""
     platform = running.platforms["secrets"]
+    platform.platform.add_dataset("numbers", numbers(30))
     spoil(platform)
     running.platforms["failing"].inject("list_datasets", spoilt(TOKENS)["http_500"], times=None)
     platform.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": TOKENS}}]
@@ -100,9 +127,15 @@ def sent_to_redis(running: Production) -> list[bytes]:
 def test_what_was_meant_to_fail_failed(running: Production) -> None:
     states = running.states("secrets")
     assert {name: set(found) for name, found in states.items()} == {
-        "users": {"failed"}, "export": {"failed"}, "create": {"failed"}, "users_of_a_query": {"success"},
-        "wrong_token": {"failed"}, "deferred": {"failed"}, "asks_for_a_task": {"failed"},
+        **{name: {"failed"} for name in FAILED},
+        **{name: {"success"} for name in SUCCEEDED},
+        "broken.plan": {"success"}, "broken.part": {"success", "failed"}, "broken.commit": {"upstream_failed"},
     }  # fmt: skip
+    for name, words in {
+        "by_proxy": "407", "deferred_by_proxy": "407", "load_that_does_not_fit": "columns",
+        "load_to_nowhere": "refused", "access": "those of 1 are in the file", "schema": "read", "plant": PLANTED,
+    }.items():  # fmt: skip
+        assert words in running.deployment.log("secrets", name), name
     sent = running.platforms["secrets"].requests("create_users")
     assert {user["password"] for request in sent for user in request.body["users"]} == {PASSWORD}
 
@@ -111,19 +144,35 @@ def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
     files = [path for path in running.deployment.airflow.home.rglob("*") if path.is_file()]
     assert len([path for path in files if path.suffix == ".log"]) > 30
     assert b"[debug " in b"".join(path.read_bytes() for path in files if path.name == "triggerer.log")
+    assert '"level":"debug"' in running.deployment.log("secrets", "export")
+    exported = [path for path in running.output.rglob("*") if path.is_file()]
+    assert running.output / "secrets" / "access.csv" in exported
+    files += exported
+    assert [path for path in files if PLANTED.encode() in path.read_bytes() and path.suffix == ".log"]
     assert [(str(path), traces(path.read_bytes())) for path in files if traces(path.read_bytes())] == []
 
 
 def test_no_event_of_openlineage_holds_a_secret(running: Production) -> None:
     written = (running.deployment.airflow.home / "lineage").read_bytes()
     failed = [event for event in map(json.loads, written.splitlines()) if event["eventType"] == "FAIL"]
-    assert {"secrets.users", "secrets.export", "secrets.create"} <= {event["job"]["name"] for event in failed}
+    names = {event["job"]["name"].removeprefix("secrets.") for event in failed}
+    assert {*FAILED, "broken.part"} <= names
+    assert traces(written, (PLANTED,)) == [PLANTED]
     assert traces(written) == []
 
 
 def test_nothing_that_redis_is_sent_holds_a_secret(sent_to_redis: list[bytes]) -> None:
     assert any(b"celery" in command for command in sent_to_redis)
     assert {mark for command in sent_to_redis for mark in traces(command)} == set()
+
+
+def test_what_redis_is_sent_is_searched(running: Production) -> None:
+    import redis
+
+    with overheard() as said, redis.Redis.from_url(BROKER) as broker:
+        body = base64.b64encode(json.dumps({"planted": TOKEN}).encode()).decode()  # as Celery packs its messages
+        broker.set(f"{running.deployment.name}-planted", json.dumps({"body": body}))
+    assert {mark for command in said for mark in traces(command)} == {MARKS[0]}
 
 
 def test_no_table_holds_a_secret(running: Production) -> None:
@@ -137,9 +186,9 @@ def test_no_table_holds_a_secret(running: Production) -> None:
         for row in rows(f'SELECT * FROM public."{table}"')
         for value in row
         for content in contents(value, None if table in ("connection", "variable") else running.fernet)
-        for mark in traces(content)
+        for mark in traces(content, (*MARKS, PLANTED))
     }
-    assert found == set()
+    assert found == {("xcom", PLANTED)}
 
 
 def test_no_address_holds_a_secret_but_that_of_a_task(running: Production) -> None:
@@ -156,13 +205,13 @@ def test_the_search_finds_a_secret_in_every_form(shift: int) -> None:
         assert any(traces(content) == [MARKS[0]] for content in contents(form)), form
 
 
-def traces(content: bytes) -> list[str]:
+def traces(content: bytes, marks: Sequence[str] = MARKS) -> list[str]:
     """Return the marks of which a content holds a trace.
 
     A mark is letters and digits, the same in an address, in JSON and in Python's notation; in Base64, it depends
     on what comes before it.
     """
-    return [mark for mark in MARKS if any(form in content for form in _forms(mark.encode()))]
+    return [mark for mark in marks if any(form in content for form in _forms(mark.encode()))]
 
 
 def _forms(mark: bytes) -> list[bytes]:

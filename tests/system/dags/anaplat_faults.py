@@ -50,6 +50,16 @@ with meets_with("worker_dies_amid_users", **RETRIED):
 with meets_with("worker_dies_exporting", **RETRIED) as path:
     AnaplatExportRowsOperator(task_id="task", ds_id="ds1", output_path=path, **EXPORTED)
 
+with meets_with("worker_dies_exporting_parts", **RETRIED) as path:
+    AnaplatExportRowsOperator(
+        task_id="task",
+        ds_id="ds1",
+        output_path=path.removesuffix(".csv"),
+        file_format="csv",
+        rows_per_file=100,
+        **EXPORTED,
+    )
+
 # Those that begin in the triggerer need no worker before their end; Airflow does not let mapped ones do so.
 SENSING: dict[str, Any] = {**DEFERRED, "poke_interval": 2}
 with meets_with("triggerer_dies"):
@@ -66,8 +76,12 @@ with meets_with("scheduler_dies") as path:
     waited = AnaplatDatasetTaskSensor(task_id="wait", ds_id="ds1", **DEFERRED)
     waited >> AnaplatExportRowsOperator(task_id="after", ds_id="ds1", output_path=f"{path}.gz")
     AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=path, **EXPORTED)
+    AnaplatCreateDatasetOperator(task_id="create", **CREATED)
+    AnaplatCreateUsersOperator(task_id="users", users_path=USERS, batch_size=2)
 
 with meets_with("platform_goes") as path:
+    AnaplatCreateDatasetOperator(task_id="create", **CREATED, reconcile_timeout=600)
+    AnaplatCreateUsersOperator(task_id="users", users_path=USERS, batch_size=2, existing_users="skip")
     AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=path, **EXPORTED)
     AnaplatDatasetTaskSensor(task_id="deferred", ds_id="ds2", **DEFERRED)
     AnaplatDatasetTaskSensor(task_id="rescheduled", ds_id="ds2", mode="reschedule", poke_interval=1, timeout=600)
@@ -83,3 +97,7 @@ for fault in ("cleared", "failed_by_hand"):
 
 with meets_with("timed_out"):
     AnaplatDatasetTaskSensor(task_id="wait", ds_id="ds1", **{**DEFERRED, "timeout": 3})
+    AnaplatCreateDatasetOperator(task_id="create", **CREATED, **{**AWAITED, "timeout": 3})
+
+with meets_with("bystander"):
+    AnaplatDatasetTaskSensor(task_id="waits_on", ds_id="ds1", **{**DEFERRED, "timeout": 86400})

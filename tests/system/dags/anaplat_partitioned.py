@@ -20,7 +20,7 @@ COMMON: dict[str, Any] = {
 }
 
 
-PARTITIONS = {"parquet": 12, "csv": 4, "killed": 4, "refreshed": 4}
+PARTITIONS = {"parquet": 12, "csv": 4, "killed": 4, "refreshed": 4, "shrunk": 4}
 
 for name, partitions in PARTITIONS.items():
     with DAG(f"partitioned_{name}", **COMMON):
