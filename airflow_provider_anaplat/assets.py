@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from airflow.providers.common.compat.sdk import Asset
+from airflow_provider_anaplat._airflow.releases import Asset
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow_provider_anaplat._airflow.releases import Context
 
 _SCHEME = "anaplat"
 _FOLDER = "datasets"

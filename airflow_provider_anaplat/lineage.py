@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from airflow_provider_anaplat.assets import dataset_uri
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.openlineage.facet import Dataset, DatasetFacet
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import Dataset
+    from openlineage.client.facet_v2 import DatasetFacet
 
     from airflow_provider_anaplat.client.models import Column
 
@@ -85,8 +86,8 @@ def lineage_of_rows(
     :param columns: those that were read; none where an earlier attempt has read them
     :param declared: the task's outlets, which count where the target has no name
     """
-    from airflow.providers.common.compat.openlineage.facet import InputDataset, OutputDataset
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
 
     inputs = [InputDataset(*source, facets={**_schema(columns), **_version(result)})]
     if target is None:
@@ -107,24 +108,20 @@ def lineage_of_dataset(
     :param query: the SQL that the platform runs, where it is known
     :param declared: the task's inlets: what the platform reads is not known here
     """
-    from airflow.providers.common.compat.openlineage.facet import (
-        DocumentationDatasetFacet,
-        LifecycleStateChange,
-        LifecycleStateChangeDatasetFacet,
-        OutputDataset,
-        SQLJobFacet,
-    )
     from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.facet_v2 import documentation_dataset, lifecycle_state_change_dataset, sql_job
 
     facets: dict[str, DatasetFacet] = {}
     if title:
-        facets["documentation"] = DocumentationDatasetFacet(description=title)
+        facets["documentation"] = documentation_dataset.DocumentationDatasetFacet(description=title)
     if created:
-        facets["lifecycleStateChange"] = LifecycleStateChangeDatasetFacet(LifecycleStateChange.CREATE)
+        change = lifecycle_state_change_dataset.LifecycleStateChange.CREATE
+        facets["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(change)
     return OperatorLineage(
         inputs=_translated(declared),
         outputs=[OutputDataset(*dataset, facets=facets)],
-        job_facets={"sql": SQLJobFacet(query)} if query else {},
+        job_facets={"sql": sql_job.SQLJobFacet(query)} if query else {},
     )
 
 
@@ -134,7 +131,7 @@ def convert_asset_to_openlineage(asset: Any, lineage_context: Any) -> Dataset:  
     :param asset: an asset whose URI has the scheme ``anaplat``
     :param lineage_context: what names the asset in Airflow's hook lineage; not needed
     """
-    from airflow.providers.common.compat.openlineage.facet import Dataset
+    from openlineage.client.event_v2 import Dataset
 
     return Dataset(*_name_of_uri(asset.uri))
 
@@ -145,17 +142,20 @@ def _name_of_uri(uri: str) -> Name:
 
 
 def _translated(assets: Iterable[Any]) -> list[Dataset]:
-    from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
+    from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 
     found = [translate_airflow_asset(asset, None) for asset in assets]
     return [dataset for dataset in found if dataset is not None]
 
 
 def _schema(columns: Sequence[Column]) -> dict[str, Any]:
-    from airflow.providers.common.compat.openlineage.facet import SchemaDatasetFacet, SchemaDatasetFacetFields
+    from openlineage.client.facet_v2 import schema_dataset
 
-    fields = [SchemaDatasetFacetFields(column.name, column.fd_type, column.annotation) for column in columns]
-    return {"schema": SchemaDatasetFacet(fields)} if fields else {}
+    fields = [
+        schema_dataset.SchemaDatasetFacetFields(column.name, column.fd_type, column.annotation)
+        for column in columns
+    ]
+    return {"schema": schema_dataset.SchemaDatasetFacet(fields)} if fields else {}
 
 
 def _version(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,13 +170,7 @@ def _columns_from(source: Name, columns: Sequence[Column]) -> dict[str, Any]:
 
     Their types are the target's own, and not known here.
     """
-    from airflow.providers.common.compat.openlineage.facet import (
-        ColumnLineageDatasetFacet,
-        Fields,
-        InputField,
-        SchemaDatasetFacet,
-        SchemaDatasetFacetFields,
-    )
+    from openlineage.client.facet_v2 import column_lineage_dataset, schema_dataset
 
     from airflow_provider_anaplat.rows.decode import unique_names
 
@@ -185,16 +179,20 @@ def _columns_from(source: Name, columns: Sequence[Column]) -> dict[str, Any]:
     read = [column.name for column in columns]
     written = unique_names(read)
     lineage = {
-        name: Fields(inputFields=[InputField(*source, field=original)])
+        name: column_lineage_dataset.Fields(
+            inputFields=[column_lineage_dataset.InputField(*source, field=original)]
+        )
         for name, original in zip(written, read, strict=True)
     }
+    fields = [schema_dataset.SchemaDatasetFacetFields(name) for name in written]
     return {
-        "schema": SchemaDatasetFacet([SchemaDatasetFacetFields(name) for name in written]),
-        "columnLineage": ColumnLineageDatasetFacet(fields=lineage),
+        "schema": schema_dataset.SchemaDatasetFacet(fields),
+        "columnLineage": column_lineage_dataset.ColumnLineageDatasetFacet(fields=lineage),
     }
 
 
 def _statistics(result: Mapping[str, Any]) -> dict[str, Any]:
-    from airflow.providers.common.compat.openlineage.facet import OutputStatisticsOutputDatasetFacet
+    from openlineage.client.facet_v2 import output_statistics_output_dataset as statistics
 
-    return {"outputStatistics": OutputStatisticsOutputDatasetFacet(result["rows"], result.get("bytes"))}
+    counted = statistics.OutputStatisticsOutputDatasetFacet(result["rows"], result.get("bytes"))
+    return {"outputStatistics": counted}

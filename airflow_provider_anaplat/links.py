@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import BaseOperatorLink, XCom
+from airflow_provider_anaplat._airflow.releases import BaseOperatorLink, XCom
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import BaseOperator, Context
     from airflow.sdk.types import TaskInstanceKey
+
+    from airflow_provider_anaplat._airflow.releases import BaseOperator, Context
 
 # The directory of datasets that stand in none.
 _ROOT = "root"

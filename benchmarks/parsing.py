@@ -18,7 +18,7 @@ ROOMS = ("hooks", "operators", "sensors", "transfers", "triggers")
 IMPORT = """
 import gc, importlib, json, sys, time
 import psutil
-from airflow.providers.common.compat.sdk import (
+from airflow_provider_anaplat._airflow.releases import (
     DAG, Asset, BaseHook, BaseOperator, BaseOperatorLink, BaseSensorOperator, TaskGroup, XCom, conf
 )
 

@@ -6,9 +6,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow.providers.common.compat.sdk import BaseHook
-
 from airflow_provider_anaplat import connection_form
+from airflow_provider_anaplat._airflow.releases import BaseHook, connection_and_extra
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.hooks.metrics import AirflowMetrics
 from airflow_provider_anaplat.hooks.settings import client_arguments, url_template
@@ -102,10 +101,7 @@ class AnaplatHook(BaseHook):
 
         The client's methods block; run them in a thread, where they touch nothing of Airflow.
         """
-        from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
-
-        connection = await get_async_connection(anaplat_conn_id, hook=cls)
-        return _client(anaplat_conn_id, connection, await get_async_extra_dejson(connection))
+        return _client(anaplat_conn_id, *await connection_and_extra(cls, anaplat_conn_id))
 
     def test_connection(self) -> tuple[bool, str]:
         """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""

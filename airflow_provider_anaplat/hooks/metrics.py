@@ -25,7 +25,7 @@ class AirflowMetrics:
 
     def __call__(self, metric: Metric, value: float, tags: Mapping[str, str]) -> None:
         """Write one value."""
-        from airflow.providers.common.compat.sdk import Stats
+        from airflow_provider_anaplat._airflow.releases import Stats
 
         all_tags = {"conn_id": self._conn_id, **{name: tags[name] for name in metric.tags}}
         in_name = ".".join(

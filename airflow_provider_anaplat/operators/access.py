@@ -7,13 +7,12 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow_provider_anaplat._airflow.releases import Context
 
 _LISTED = 200  # ids in the result at most
 

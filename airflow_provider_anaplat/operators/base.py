@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseOperator
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseOperator
 from airflow_provider_anaplat.assets import describe_events
 from airflow_provider_anaplat.client.errors import (
     PASSING_ERRORS,
@@ -20,9 +19,9 @@ from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
 
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.models import Column
     from airflow_provider_anaplat.lineage import Name

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client.operations import TokenPlace
 
 

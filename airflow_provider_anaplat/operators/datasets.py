@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, get_args
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client.states import State, StateTable
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
@@ -16,9 +15,9 @@ from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
 
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask
     from airflow_provider_anaplat.datasets.creation import IfExists
 

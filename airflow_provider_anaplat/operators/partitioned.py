@@ -7,15 +7,13 @@ from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException, TaskGroup
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, TaskGroup
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.paths import path_of
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.rows.partitions import PartitionedExport
 
 _OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.sinks import FileFormat
@@ -27,7 +27,7 @@ def path_of(path: Any) -> Any:
             raise AirflowFailException(f"{path} names a file of another host; a local one begins with file:///.")
         return Path(local)
     if isinstance(path, str) and "://" in path:
-        from airflow.providers.common.compat.sdk import ObjectStoragePath
+        from airflow_provider_anaplat._airflow.releases import ObjectStoragePath
 
         return ObjectStoragePath(path)
     return Path(path) if isinstance(path, str) else path

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseHook
+from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client.conditions import moment
 from airflow_provider_anaplat.client.errors import AnaplatError, AnaplatNotFoundError, AnaplatOutcomeUnknownError
 from airflow_provider_anaplat.client.states import State, StateTable
@@ -19,9 +18,9 @@ from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrigger
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
     from airflow.providers.openlineage.extractors import OperatorLineage
 
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client.models import Dataset
     from airflow_provider_anaplat.client.operations import TokenPlace
 

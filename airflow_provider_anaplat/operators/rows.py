@@ -10,8 +10,7 @@ from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
     from airflow_provider_anaplat.rows.sinks import FileFormat, Formulas, Sink
     from airflow_provider_anaplat.rows.streams import Encoding

@@ -7,16 +7,14 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from airflow.providers.common.compat.sdk import AirflowFailException
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 from airflow_provider_anaplat.operators.paths import path_of
 from airflow_provider_anaplat.operators.queries import query
 from airflow_provider_anaplat.operators.state import folder_state, task_state
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client.client import PasswordEncoding
     from airflow_provider_anaplat.state import StateStore
     from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules

@@ -8,8 +8,7 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, conf
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout, conf
 from airflow_provider_anaplat.client.conditions import Condition
 from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
 from airflow_provider_anaplat.client.waiting import Wait, wait_here
@@ -17,7 +16,7 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger, plain, result_of
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow_provider_anaplat._airflow.releases import Context
 
 # How much longer than the trigger itself Airflow waits before it gives the trigger up.
 _GRACE = 60.0

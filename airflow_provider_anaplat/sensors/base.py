@@ -9,7 +9,9 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from airflow.providers.common.compat.sdk import (
+from airflow.triggers.base import StartTriggerArgs
+
+from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
@@ -17,8 +19,6 @@ from airflow.providers.common.compat.sdk import (
     PokeReturnValue,
     conf,
 )
-from airflow.triggers.base import StartTriggerArgs
-
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.waiting import Wait, backoff, look
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
@@ -32,7 +32,7 @@ from airflow_provider_anaplat.triggers.base import (
 )
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow_provider_anaplat._airflow.releases import Context
 
 # On Airflow 3, a run that an asset or a person started has no data interval, and Airflow does not know the name.
 END_OF_INTERVAL = (

@@ -12,7 +12,7 @@ from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
 from airflow_provider_anaplat.triggers.subscriptions import AnaplatSubscriptionTrigger
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
+    from airflow_provider_anaplat._airflow.releases import Context
 
 
 class AnaplatSubscriptionSensor(AnaplatSensor):

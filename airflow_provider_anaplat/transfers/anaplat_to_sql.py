@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
-
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
+    from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
     from airflow_provider_anaplat.sql.ledger import LoadKey
     from airflow_provider_anaplat.sql.session import Session

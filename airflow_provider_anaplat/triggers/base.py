@@ -10,9 +10,9 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client.conditions import Condition
 from airflow_provider_anaplat.client.errors import from_json, to_json
 from airflow_provider_anaplat.client.waiting import Outcome, Wait

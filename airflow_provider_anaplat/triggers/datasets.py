@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.triggers import BaseEventTrigger
 from airflow.triggers.base import TriggerEvent
 
+from airflow_provider_anaplat._airflow.releases import BaseEventTrigger
 from airflow_provider_anaplat.client.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
 from airflow_provider_anaplat.client.states import SUCCESS_STATES, State, StateTable
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook

@@ -15,16 +15,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import TaskDeferred
 
+from airflow_provider_anaplat._airflow.releases import AirflowRescheduleException, TaskDeferred
 from airflow_provider_anaplat.client import client as preloaded  # noqa: F401 - so that a step starts at once
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
-
-try:
-    from airflow.sdk.exceptions import AirflowRescheduleException
-except ImportError:  # Airflow 2
-    from airflow.exceptions import AirflowRescheduleException
 
 SENSORS = {
     sensor.__name__: sensor

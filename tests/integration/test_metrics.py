@@ -23,7 +23,7 @@ from airflow_provider_anaplat.simulator import Simulator, replies
 
 EXPORT = """
 import sys
-from airflow.providers.common.compat.sdk import BaseOperator
+from airflow_provider_anaplat._airflow.releases import BaseOperator
 try:  # as Airflow's own task runner does
     from airflow.sdk.observability import stats
     from airflow.sdk.observability.metrics import stats_utils

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.operators.queries import query
 
 
@@ -44,7 +44,7 @@ class Cursorish:
 
 
 def test_a_database_that_sqlalchemy_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    from airflow.providers.common.compat.sdk import BaseHook
+    from airflow_provider_anaplat._airflow.releases import BaseHook
 
     monkeypatch.setattr(BaseHook, "get_hook", lambda _: Cursorish())
     with query("hr", "select 1 as a, 2 as b union select 3, 4") as (names, rows):

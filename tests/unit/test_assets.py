@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from airflow.providers.common.compat.sdk import Asset, AssetAlias
 from conftest import numbers
 from running import AIRFLOW_2
 
+from airflow_provider_anaplat._airflow.releases import Asset, AssetAlias
 from airflow_provider_anaplat.assets import create_asset, sanitize_uri
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.simulator import Simulator

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, BaseHook
 from conftest import numbers
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseHook
 from airflow_provider_anaplat.assets import create_asset
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.lineage import (
@@ -83,7 +83,7 @@ def test_a_dataset_has_the_name_of_its_asset(base_url: str, name: Name) -> None:
 
 def test_airflow_translates_the_asset_to_the_same_name() -> None:
     pytest.importorskip("airflow.providers.openlineage", reason="it translates assets")
-    from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
+    from airflow.providers.openlineage.utils.utils import translate_airflow_asset
 
     asset = create_asset(host="https://bi.example.com:8443/prefix", ds_id="d 1")
     translated = translate_airflow_asset(asset, None)

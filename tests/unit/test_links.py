@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from conftest import numbers
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.links import AnaplatDatasetLink, AnaplatPageLink
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator

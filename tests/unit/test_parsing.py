@@ -33,7 +33,7 @@ MEGABYTES = 15
 IMPORT = """
 import gc, importlib, json, sys
 import psutil
-from airflow.providers.common.compat.sdk import (
+from airflow_provider_anaplat._airflow.releases import (
     DAG, Asset, BaseHook, BaseOperator, BaseOperatorLink, BaseSensorOperator, TaskGroup, XCom, conf
 )
 

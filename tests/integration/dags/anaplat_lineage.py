@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, Asset
 
+from airflow_provider_anaplat._airflow.releases import DAG, Asset
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.partitioned import partitioned_export
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, task
 
+from airflow_provider_anaplat._airflow.releases import DAG, task
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.partitioned import partitioned_export
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator

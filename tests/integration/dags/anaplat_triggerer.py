@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pendulum
 from airflow import __version__ as airflow_version
-from airflow.providers.common.compat.sdk import DAG, task
 
+from airflow_provider_anaplat._airflow.releases import DAG, task
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
 

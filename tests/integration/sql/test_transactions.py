@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from conftest import numbers
 from databases import Database
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, LoadError
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
 
+from airflow_provider_anaplat._airflow.releases import DAG
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 EXPORTS = {"capped": 10, "uncapped": 3}

@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
 
+from airflow_provider_anaplat._airflow.releases import DAG
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
 
+from airflow_provider_anaplat._airflow.releases import DAG
 from airflow_provider_anaplat.operators.partitioned import partitioned_export
 
 OUTPUT = os.environ["ANAPLAT_TEST_OUTPUT"]

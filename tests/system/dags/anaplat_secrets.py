@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, BaseOperator
 from airflow.providers.openlineage.utils.selective_enable import enable_lineage
 
+from airflow_provider_anaplat._airflow.releases import DAG, BaseOperator
 from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
 from airflow_provider_anaplat.operators.call import AnaplatCallOperator
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator, AnaplatSchemaCheckOperator

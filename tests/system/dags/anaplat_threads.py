@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, BaseOperator
 from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_anaplat._airflow.releases import DAG, BaseOperator
 
 
 class ThreadsTrigger(BaseTrigger):

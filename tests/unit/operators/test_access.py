@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from conftest import TEXTS
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.access.report import AccessReportError
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator

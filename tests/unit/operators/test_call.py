@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 from conftest import TEXTS
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.operators.call import AnaplatCallOperator
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowTaskTimeout, TaskDeferred
 from conftest import TEXTS, numbers
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout, TaskDeferred
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator

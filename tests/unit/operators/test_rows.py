@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, ObjectStoragePath
 from conftest import numbers
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, ObjectStoragePath
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.simulator import Simulator
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.operators.datasets import AnaplatSchemaCheckOperator
 from airflow_provider_anaplat.simulator import Simulator, Table, replies

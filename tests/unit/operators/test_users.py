@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException
 from airflow.serialization.helpers import serialize_template_field
 
+from airflow_provider_anaplat._airflow.releases import DAG, AirflowFailException
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -11,14 +11,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import (
+from conftest import TEXTS
+
+from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
     TaskDeferred,
 )
-from conftest import TEXTS
-
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -11,9 +11,14 @@ from typing import Any
 
 import jinja2
 import pytest
-from airflow.providers.common.compat.sdk import DAG, AirflowFailException, AirflowSensorTimeout, TaskDeferred
 from conftest import TEXTS
 
+from airflow_provider_anaplat._airflow.releases import (
+    DAG,
+    AirflowFailException,
+    AirflowSensorTimeout,
+    TaskDeferred,
+)
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor

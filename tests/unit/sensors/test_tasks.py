@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSensorTimeout, TaskDeferred
 from conftest import TEXTS
 
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowSensorTimeout, TaskDeferred
 from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.client.tasks import TaskStatusCall
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor

@@ -1,0 +1,1 @@
+"""What the parts for Airflow share."""
