@@ -17,7 +17,7 @@ import pytest
 from running import AIRFLOW_2, RELEASE
 
 from airflow_provider_anaplat import connection_form
-from airflow_provider_anaplat._airflow.releases import Connection, redact
+from airflow_provider_anaplat._airflow.releases import Connection
 from airflow_provider_anaplat.client.errors import AnaplatSettingsError
 from airflow_provider_anaplat.connection_form import FIELDS
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook

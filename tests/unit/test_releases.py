@@ -11,7 +11,7 @@ from airflow_provider_anaplat._airflow import releases
 
 # In a process of its own: a module that is imported warns no more.
 FIND_ALL = """
-import warnings
+import warnings, airflow
 from airflow_provider_anaplat._airflow import releases
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
