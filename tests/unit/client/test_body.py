@@ -199,6 +199,56 @@ def test_an_answer_of_another_encoding_than_it_says_is_cut_off() -> None:
         list_datasets(answer([DATASETS], f"Content-Length: {len(DATASETS)}", "Content-Encoding: gzip"))
 
 
+PACKED = gzip.compress(DATASETS)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        pytest.param(PACKED[:-9], "gzip", id="without its end"),
+        pytest.param(PACKED[:-1], "gzip", id="without the last byte"),
+        pytest.param(PACKED[:1], "gzip", id="one byte"),
+        pytest.param(PACKED + b"more", "gzip", id="more after its end"),
+        pytest.param(zlib.compress(DATASETS)[:-5], "deflate", id="deflate without its end"),
+        pytest.param(zlib.compress(DATASETS) + b"more", "deflate", id="more after the end of deflate"),
+        pytest.param(PACKED[:-8] + bytes(8), "gzip", id="with another checksum"),
+    ],
+)
+@pytest.mark.parametrize("length", [True, False])
+def test_a_packed_answer_that_is_not_whole_is_cut_off(body: bytes, encoding: str, length: bool) -> None:
+    headers = [f"Content-Encoding: {encoding}", *([f"Content-Length: {len(body)}"] if length else [])]
+    with pytest.raises(errors.AnaplatTruncatedAnswerError, match=encoding):
+        list_datasets(answer([body], *headers))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "encoding"),
+    [
+        ([PACKED[:1], PACKED[1:]], "gzip"),
+        ([bytes([byte]) for byte in PACKED], "x-gzip"),
+        ([gzip.compress(DATASETS[:9]), gzip.compress(b""), gzip.compress(DATASETS[9:])], "gzip"),
+        ([zlib.compress(DATASETS)[2:-4]], "deflate"),  # without a header, as some servers have it
+        ([bytes([byte]) for byte in zlib.compress(DATASETS)], "deflate"),
+    ],
+)
+def test_a_packed_answer_may_come_in_any_pieces(pieces: list[bytes], encoding: str) -> None:
+    chunks = [b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces]
+    headers = [f"Content-Encoding: {encoding}", "Transfer-Encoding: chunked"]
+    assert list_datasets(answer([*chunks, b"0\r\n\r\n"], *headers)) == []
+
+
+def test_a_packed_answer_of_no_bytes_is_an_empty_one() -> None:
+    with pytest.raises(errors.AnaplatTruncatedAnswerError, match="the answer is empty"):
+        list_datasets(answer([], "Content-Encoding: gzip", "Content-Length: 0"))
+
+
+def test_what_is_packed_and_unpacks_to_nothing_ends_too() -> None:
+    nothing = islice(repeat(gzip.compress(b"") * 3000), 1024)  # 60 MB, so that the test ends in any case
+    with pytest.raises(errors.AnaplatAnswerTooLargeError):
+        list_datasets(answer(nothing, "Content-Encoding: gzip"))
+    assert next(nothing, None) is not None
+
+
 def test_a_piece_of_a_negative_length_is_no_answer() -> None:
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="no valid HTTP"):
         list_datasets(answer([b"-2\r\n"], "Transfer-Encoding: chunked"))
