@@ -11,6 +11,7 @@ from http.client import HTTPResponse
 from time import monotonic
 from typing import Any, cast
 
+import requests
 from requests.adapters import HTTPAdapter
 from requests.utils import get_auth_from_url, prepend_scheme_if_needed
 from urllib3 import HTTPConnectionPool
@@ -43,6 +44,11 @@ class TimedAdapter(HTTPAdapter):
             timed = {"timed": True, "response_class": staticmethod(self._response_class)}
             pool.ConnectionCls = type(pool.ConnectionCls.__name__, (pool.ConnectionCls,), timed)
         return pool
+
+    def build_response(self, req: Any, resp: Any) -> requests.Response:
+        """Return the answer without its Content-Type, which nobody needs: older requests fail at what some say."""
+        resp.headers.pop("Content-Type", None)
+        return super().build_response(req, resp)
 
     def secrets_of(self, proxy: str) -> Iterator[str]:
         """Yield the password in a proxy's address in every form that an error or the proxy itself may show."""

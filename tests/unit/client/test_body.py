@@ -142,6 +142,11 @@ def test_an_encoding_that_nobody_knows_is_passed_over() -> None:
     assert list_datasets(answer([DATASETS], "Content-Encoding: utf-8")) == []
 
 
+@pytest.mark.parametrize("content_type", ["a/b; charset", "text/html; charset=x-nothing", ";", "é"])
+def test_what_an_answer_says_of_its_type_does_not_matter(content_type: str) -> None:
+    assert list_datasets(answer([DATASETS], f"Content-Type: {content_type}")) == []
+
+
 @pytest.mark.parametrize("status", ["200 OK", "302 Found"])
 def test_an_endless_answer_ends(status: str) -> None:
     endless = islice(repeat(bytes(65_536)), 1024)  # 64 MB, so that the test ends where the answer does not
