@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 from typing import Any, Protocol, TypeVar
 
 import arro3.io
@@ -40,6 +41,9 @@ _NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 _ROW = DataType.list(Field("cell", DataType.string()))
 _ROWS = DataType.list(Field("row", _ROW))
 _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
+# What becomes of an empty list: releases of Polars differ in it, and some want to be told. Where this package
+# explodes lists, none is empty.
+_EXPLODE: Any = {"empty_as_null": True} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
 _load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
@@ -201,12 +205,14 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
 
     A text that closes its list and opens another is no JSON between two brackets, or tears the two nulls apart.
     """
+    content = b"".join((b'{"lists":[[null,', text, b",null]]}"))
     try:
-        content = b"".join((b'{"lists":[[null,', text, b",null]]}"))
-        lists = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"].explode()
-    except pl.exceptions.PolarsError:
+        # All at once: of what Arrow refuses while Polars pulls, some releases of Polars make a panic.
+        table = arro3.io.read_json(content, _SCHEMA).read_all()
+    except Exception:  # noqa: BLE001 - of no type of its own; the exact way finds what is wrong
         return None
-    rows = lists.explode()
+    lists = pl.DataFrame(table)["lists"].explode(**_EXPLODE)
+    rows = lists.explode(**_EXPLODE)
     if len(lists) != 1 or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None
     return rows[1:-1]
@@ -264,7 +270,7 @@ def _kind(cell: Any, answer: Answer) -> str:
 
 def _columns(names: list[str]) -> list[pl.Expr]:
     """Return what takes each column out of rows that all have a cell for each."""
-    cells = pl.col("rows").explode()
+    cells = pl.col("rows").explode(**_EXPLODE)
     return [cells.gather_every(len(names), index).alias(name) for index, name in enumerate(names)]
 
 

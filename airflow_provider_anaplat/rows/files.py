@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from airflow_provider_anaplat.rows.errors import OutputError
+from airflow_provider_anaplat.rows.streams import Output
 
 log = logging.getLogger(__name__)
 
@@ -56,29 +57,31 @@ class StagedFile:
     def check(self) -> None:
         """See that the complete file is still there under its temporary name.
 
-        :raises OutputError: another export of its group has begun since, and removed it
+        :raises OutputError: another export of its group has begun since, and removed it, or it is not whole
         """
         with named(self.path):
             try:
-                if self._local:
-                    self._temporary.stat()
-                else:  # whose file system may remember what was there
-                    self._temporary.fs.invalidate_cache(self._target.parent.path)
-                    self._temporary.fs.info(self._temporary.path)
+                size = self._size()
             except FileNotFoundError as error:
                 raise overtaken(self.path) from error
+            if size not in (self.size, None):
+                raise OSError(f"{self.size:,} bytes were written, and {size:,} are there")
 
     @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
-        """Open the file for writing; what is written is on disk at the end of the block."""
-        with named(self.path), self._opened() as file:
-            yield file
-            self.size = file.tell()
-            if self._local:
-                file.flush()
-                os.fsync(file.fileno())
-                if self._nameless:
-                    _give_name(file, self._temporary)
+    def open(self) -> Iterator[Output]:
+        """Open the file for writing; what is written is on disk at the end of the block, and all of it."""
+        with named(self.path):
+            with self._opened() as file:
+                output = Output(file.write, file.flush)
+                yield output
+                output.check()
+                self.size = output.bytes
+                if self._local:
+                    file.flush()
+                    os.fsync(file.fileno())
+                    if self._nameless:
+                        _give_name(file, self._temporary)
+            self.check()
 
     def publish(self) -> None:
         """Give the file its own name."""
@@ -96,6 +99,14 @@ class StagedFile:
         """Remove what is left of the temporary file."""
         _discard(self._temporary)
 
+    def _size(self) -> int | None:
+        """Return how many bytes of the file are there; None where the file system does not know."""
+        if self._local:
+            return int(self._temporary.stat().st_size)
+        self._temporary.fs.invalidate_cache(self._target.parent.path)  # it may remember what was there
+        size: int | None = self._temporary.fs.info(self._temporary.path).get("size")
+        return size
+
     def _opened(self) -> Any:
         if not self._local:
             return self._temporary.fs.open(self._temporary.path, "wb")
@@ -105,7 +116,7 @@ class StagedFile:
 
 
 @contextmanager
-def atomic_file(path: Any) -> Iterator[BinaryIO]:
+def atomic_file(path: Any) -> Iterator[Output]:
     """Open a file for writing that takes its place at the end of the block, or leaves no trace.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)

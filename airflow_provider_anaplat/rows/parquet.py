@@ -8,17 +8,22 @@ the file once more, and tell little where a column of a row group is a page or t
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
-from typing import BinaryIO
+from io import BytesIO
 
-from airflow_provider_anaplat.rows.thrift import INT64, LIST, STRUCT, Struct, read_struct, written
+from arro3.core import Schema, Table
+from arro3.io import write_ipc_stream
+
+from airflow_provider_anaplat.rows.streams import Writable
+from airflow_provider_anaplat.rows.thrift import BINARY, INT64, LIST, STRUCT, Struct, read_struct, written
 
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4  # of the footer's length, which stands between the footer and the last magic
 
 # Field numbers of Parquet's FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
-_FILE_ROWS, _FILE_GROUPS = 3, 4
-_GROUP_CHUNKS, _GROUP_OFFSET, _GROUP_NUMBER = 1, 5, 7
+_FILE_ROWS, _FILE_GROUPS, _FILE_METADATA = 3, 4, 5
+_GROUP_CHUNKS, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_NUMBER = 1, 3, 5, 7
 _CHUNK_OFFSET, _CHUNK_METADATA = 2, 3
 _CHUNK_INDEX_OFFSETS, _CHUNK_INDEXES = (4, 6), (4, 5, 6, 7)
 _COLUMN_OFFSETS = (9, 10, 11, 14)  # of its data, index and dictionary pages and its Bloom filter
@@ -28,39 +33,58 @@ class JoinedParquet:
     """Writes a Parquet file that holds the row groups of others, one after the other.
 
     :param file: where it goes; it need not be able to seek
+    :param schema: the columns as Arrow describes them, with the metadata of each
+    :ivar parts: how many files it is joined of so far
     """
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: Writable, schema: Schema) -> None:
         file.write(_MAGIC)
+        self.parts = 0
         self._file = file
+        self._schema = schema
         self._position = len(_MAGIC)
         self._groups: list[bytes] = []
         self._rows = 0
         self._footer: Struct = {}
 
-    def add(self, part: memoryview) -> None:
-        """Write the row groups of a Parquet file.
+    def add(self, part: memoryview) -> int:
+        """Write the row groups of a Parquet file, and return how many rows they have.
 
         :param part: all of it; its columns are those of the others
         """
         footer_end = len(part) - len(_MAGIC) - _LENGTH_BYTES
         footer_size = int.from_bytes(part[footer_end : footer_end + _LENGTH_BYTES], "little")
         self._footer = read_struct(bytes(part[footer_end - footer_size : footer_end]))
-        self._rows += self._footer[_FILE_ROWS][1]
         groups: list[Struct] = self._footer[_FILE_GROUPS][1][1]
+        rows = sum(int(group[_GROUP_ROWS][1]) for group in groups)
         end = min(_places_of_indexes(groups), default=footer_end - footer_size)
         for group in groups:
             _move(group, self._position - len(_MAGIC))
             self._groups.append(written(STRUCT, group))
-        self._file.write(part[len(_MAGIC) : end])
+        self._file.write(bytes(part[len(_MAGIC) : end]))
         self._position += end - len(_MAGIC)
+        self._rows += rows
+        self.parts += 1
+        return rows
 
     def finish(self) -> None:
         """Write the footer, which has the columns of a part; the file stays open."""
-        groups = (LIST, (STRUCT, self._groups))
-        footer = written(STRUCT, {**self._footer, _FILE_ROWS: (INT64, self._rows), _FILE_GROUPS: groups})
+        fields = {
+            **self._footer,
+            _FILE_ROWS: (INT64, self._rows),
+            _FILE_GROUPS: (LIST, (STRUCT, self._groups)),
+            _FILE_METADATA: (LIST, (STRUCT, [_arrow_entry(self._schema)])),
+        }
+        footer = written(STRUCT, dict(sorted(fields.items())))
         self._file.write(footer)
         self._file.write(len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC)
+
+
+def _arrow_entry(schema: Schema) -> Struct:
+    """Return the entry of the file's metadata in which Arrow's readers look for the schema."""
+    stream = BytesIO()
+    write_ipc_stream(Table([], schema=schema), stream)
+    return {1: (BINARY, b"ARROW:schema"), 2: (BINARY, b64encode(stream.getvalue()))}
 
 
 def _chunks(group: Struct) -> list[Struct]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from typing import BinaryIO, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.rows.feed import feed
 from airflow_provider_anaplat.rows.parquet import JoinedParquet
 from airflow_provider_anaplat.rows.splitter import Splitter
-from airflow_provider_anaplat.rows.streams import Encoding, encoded
+from airflow_provider_anaplat.rows.streams import Encoding, Lines, Output, Writable, as_file, encoded
 from airflow_provider_anaplat.rows.types import arrow_schema, schema_of
 
 FileFormat = Literal["csv", "ndjson", "parquet"]
@@ -43,7 +42,7 @@ class Sink(Protocol):
     typed: ClassVar[bool]
     finite: ClassVar[bool]
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all frames, in their order; none makes a valid file without rows."""
 
 
@@ -77,23 +76,32 @@ class CsvSink:
                 "and no quotation mark or line break."
             )
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write the header and all rows."""
-        file = encoded(file, self.encoding)
+        output = encoded(Output(file.write, file.flush), self.encoding)
         if self.header:
             # As a row, where names that were escaped need not differ.
             names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
-            self._write_rows(names, file)
+            self._write_rows(names, output)
         for frame in frames:
-            self._write_rows(frame, file)
+            self._write_rows(frame, output)
             del frame  # it may be large, and the next one takes its time
+        output.flush()
 
-    def _write_rows(self, frame: pl.DataFrame, file: BinaryIO) -> None:
+    def _write_rows(self, frame: pl.DataFrame, output: Lines) -> None:
         if self.formulas == "escape":
             cells = pl.all()
             is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
             frame = frame.select(pl.when(is_formula).then("'" + cells).otherwise(cells).name.keep())
-        frame.write_csv(file, include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)
+        before = output.lines
+        frame.write_csv(as_file(output), include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)
+        output.check()
+        written = output.lines - before
+        if written != frame.height:  # some cells have more lines than one, or rows are missing
+            written -= int(
+                frame.select(pl.sum_horizontal(pl.all().str.count_matches("\n", literal=True).sum())).item()
+            )
+        _check_rows(written, frame.height)
 
 
 @dataclass(frozen=True)
@@ -104,15 +112,20 @@ class NdjsonSink:
     typed: ClassVar[bool] = True
     finite: ClassVar[bool] = True
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
+        output = Lines(file.write, file.flush)
 
         def write(pulled: Iterator[pl.DataFrame]) -> None:
             for frame in pulled:
-                frame.write_ndjson(file)
+                before = output.lines
+                frame.write_ndjson(as_file(output))
+                output.check()
+                _check_rows(output.lines - before, frame.height)
                 del frame  # it may be large, and the next one takes its time
 
         feed(frames, write)
+        output.flush()
 
 
 @dataclass(frozen=True)
@@ -128,31 +141,35 @@ class ParquetSink:
 
     row_group_size: int = 50_000
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: BinaryIO) -> None:
-        """Write all rows.
-
-        Polars pulls frames from a thread of its own and lets no signal through until it is done. So it does
-        that in a thread, and the frames come from here, where a task's time-out can end them.
-        """
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+        """Write all rows, while this thread makes the next frames."""
+        output = Output(file.write, file.flush)
 
         def join(pulled: Iterator[pl.DataFrame]) -> None:
-            joined, splitter = JoinedParquet(file), Splitter(pulled)
-            rows = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
-            joined.add(self._part(splitter.take(rows), columns))  # also where there are no rows
-            while splitter.has_more():
-                joined.add(self._part(splitter.take(rows), columns))
+            joined, splitter = JoinedParquet(output, arrow_schema(columns)), Splitter(pulled)
+            size = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
+            empty = pl.DataFrame(schema=schema_of(columns, typed=True))
+            while splitter.has_more() or not joined.parts:
+                part = pl.concat([empty, *splitter.take(size)], rechunk=True)
+                _check_rows(joined.add(self._bytes_of(part)), part.height)
+                del part
             joined.finish()
 
         feed(frames, join)
+        output.flush()
 
-    def _part(self, frames: Iterator[pl.DataFrame], columns: Columns) -> memoryview:
-        part = BytesIO()
-        register_io_source(lambda *_: frames, schema=schema_of(columns, typed=True)).sink_parquet(
-            part,
+    def _bytes_of(self, part: pl.DataFrame) -> memoryview:
+        written = BytesIO()
+        part.write_parquet(
+            written,
             compression="zstd",
             compression_level=_ZSTD_LEVEL,
             row_group_size=self.row_group_size,
-            maintain_order=True,
-            arrow_schema=arrow_schema(columns),
         )
-        return part.getbuffer()
+        return written.getbuffer()
+
+
+def _check_rows(written: int, expected: int) -> None:
+    """See that the file got as many rows as were to be written, whatever the library says."""
+    if written != expected:
+        raise OSError(f"{written:,} of {expected:,} rows were written")

@@ -6,58 +6,114 @@ import codecs
 import gzip
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Literal, Protocol, cast
+from typing import IO, Literal, Protocol, cast
 
 Encoding = Literal["utf-8", "utf-8-sig", "gb18030"]
 
 
-class Writer(Protocol):
+class Writable(Protocol):
     """Anything that takes bytes."""
 
-    def write(self, data: bytes, /) -> int:
-        """Take bytes."""
+    def write(self, data: bytes, /) -> int | None:
+        """Take bytes, and return how many, where that is known."""
+
+    def flush(self) -> None:
+        """Hand on what was taken."""
 
 
-class _Funnel:
-    """The least that Polars needs to write to; a file's own number would let it write past what is in between."""
+class Output:
+    """What is written to: it takes whole pieces, and remembers a failure, whatever the writer makes of it.
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    Some releases of Polars lose what a file says of a write. This has no more methods than Polars needs: a file's
+    own number would let it write past what is in between.
+
+    :param write: takes a piece, and returns how many bytes of it were taken, or None
+    :param flush: called where the writer wants to flush
+    :ivar bytes: bytes taken
+    """
+
+    def __init__(self, write: Callable[[bytes], int | None], flush: Callable[[], object] = lambda: None) -> None:
+        self.bytes = 0
         self._write = write
+        self._flush = flush
+        self._failure: BaseException | None = None
 
     def write(self, data: bytes) -> int:
-        self._write(data)
+        """Take a piece.
+
+        :raises OSError: no more than a part of it was taken
+        """
+        with self._remembered():
+            taken = self._write(data)
+            if taken is not None and taken != len(data):
+                raise OSError(f"{taken:,} of {len(data):,} bytes were written")
+        self.bytes += len(data)
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: the file behind is flushed at its end."""
+        """Hand on what the writer wants to be flushed."""
+        with self._remembered():
+            self._flush()
+
+    def check(self) -> None:
+        """Raise what a write has raised, be it known to the writer or lost."""
+        if self._failure is not None:
+            raise self._failure
+
+    @contextmanager
+    def _remembered(self) -> Iterator[None]:
+        self.check()  # what follows on a failure would leave a gap
+        try:
+            yield
+        except BaseException as error:  # also of a task that is ended in here
+            self._failure = error
+            raise
+
+
+class Lines(Output):
+    """An output of text.
+
+    :ivar lines: line breaks taken
+    """
+
+    lines = 0
+
+    def write(self, data: bytes) -> int:
+        """Take a piece."""
+        self.lines += data.count(b"\n")
+        return super().write(data)
+
+
+def as_file(output: Writable) -> IO[bytes]:
+    """Return an output as what the types of libraries ask for."""
+    return cast("IO[bytes]", output)
 
 
 @contextmanager
-def compressed(file: BinaryIO, name: str) -> Iterator[BinaryIO]:
-    """Compress what is written to the file, where its name's suffix says so (``.gz``, ``.zst``)."""
+def compressed(file: Writable, name: str) -> Iterator[Writable]:
+    """Compress what is written to a file, where its name's suffix says so (``.gz``, ``.zst``)."""
     if name.endswith(".gz"):
         # Without a name and a time in its header, the same rows give the same file.
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
-            yield _as_file(stream)
+            yield Output(stream.write)
     elif name.endswith(".zst"):
         import zstandard
 
-        with zstandard.ZstdCompressor(threads=-1).stream_writer(file, closefd=False) as stream:
-            yield _as_file(stream)
+        with zstandard.ZstdCompressor(threads=-1).stream_writer(as_file(file), closefd=False) as stream:
+            yield Output(stream.write)
     else:
         yield file
 
 
-def encoded(file: BinaryIO, encoding: Encoding) -> BinaryIO:
-    """Return a file that takes UTF-8 and passes it on in another encoding."""
-    if encoding == "utf-8":
-        return file
+def encoded(output: Output, encoding: Encoding) -> Lines:
+    """Return an output that takes UTF-8 and passes it on in an encoding."""
     if encoding == "utf-8-sig":
-        file.write(codecs.BOM_UTF8)
-        return file
+        output.write(codecs.BOM_UTF8)
+    if encoding != "gb18030":
+        return Lines(output.write, output.flush)
     decoder = codecs.getincrementaldecoder("utf-8")()
-    return cast("BinaryIO", _Funnel(lambda data: file.write(decoder.decode(data).encode(encoding))))
 
+    def write(data: bytes) -> None:
+        output.write(decoder.decode(data).encode(encoding))
 
-def _as_file(writer: Writer) -> BinaryIO:
-    return cast("BinaryIO", _Funnel(writer.write))
+    return Lines(write, output.flush)

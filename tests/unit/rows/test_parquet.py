@@ -18,6 +18,7 @@ from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.rows.parquet import JoinedParquet
 from airflow_provider_anaplat.rows.sinks import ParquetSink
 from airflow_provider_anaplat.rows.thrift import read_struct
+from airflow_provider_anaplat.rows.types import arrow_schema
 
 COLUMNS = (
     Column(name="n", fd_type="LONG", alias="Number"),
@@ -35,7 +36,7 @@ def frame(numbers: list[int]) -> pl.DataFrame:
 def joined(parts: Iterable[pl.DataFrame], group: int) -> bytes:
     """Return one file of a file for each part, all with row groups of this size."""
     file = BytesIO()
-    whole = JoinedParquet(file)
+    whole = JoinedParquet(file, arrow_schema(COLUMNS))
     for rows in parts:
         part = BytesIO()
         rows.write_parquet(part, row_group_size=group)
