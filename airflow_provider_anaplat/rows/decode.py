@@ -43,7 +43,9 @@ _ROWS = DataType.list(Field("row", _ROW))
 _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
 # What becomes of an empty list: releases of Polars differ in it, and some want to be told. Where this package
 # explodes lists, none is empty.
-_EXPLODE: Any = {"empty_as_null": True} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
+_EXPLODE: Any = {"empty_as_null": False} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
+# What Polars makes of what Arrow refuses; before 1.37, a panic.
+_REFUSALS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 _load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
@@ -207,11 +209,10 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
     """
     content = b"".join((b'{"lists":[[null,', text, b",null]]}"))
     try:
-        # All at once: of what Arrow refuses while Polars pulls, some releases of Polars make a panic.
-        table = arro3.io.read_json(content, _SCHEMA).read_all()
-    except Exception:  # noqa: BLE001 - of no type of its own; the exact way finds what is wrong
+        # Polars pulls what Arrow reads, without Python's lock; read_all() would keep it.
+        lists = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"].explode(**_EXPLODE)
+    except _REFUSALS:
         return None
-    lists = pl.DataFrame(table)["lists"].explode(**_EXPLODE)
     rows = lists.explode(**_EXPLODE)
     if len(lists) != 1 or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None

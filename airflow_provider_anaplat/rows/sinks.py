@@ -14,7 +14,7 @@ from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.rows.feed import feed
 from airflow_provider_anaplat.rows.parquet import JoinedParquet
 from airflow_provider_anaplat.rows.splitter import Splitter
-from airflow_provider_anaplat.rows.streams import Encoding, Lines, Output, Writable, as_file, encoded
+from airflow_provider_anaplat.rows.streams import Counting, Encoding, Output, Writable, as_file, encoded
 from airflow_provider_anaplat.rows.types import arrow_schema, schema_of
 
 FileFormat = Literal["csv", "ndjson", "parquet"]
@@ -78,7 +78,8 @@ class CsvSink:
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write the header and all rows."""
-        output = encoded(Output(file.write, file.flush), self.encoding)
+        behind = Output(file.write, file.flush)
+        output = Counting(b'"', encoded(behind, self.encoding), behind.flush)
         if self.header:
             # As a row, where names that were escaped need not differ.
             names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
@@ -88,20 +89,15 @@ class CsvSink:
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
-    def _write_rows(self, frame: pl.DataFrame, output: Lines) -> None:
+    def _write_rows(self, frame: pl.DataFrame, output: Counting) -> None:
         if self.formulas == "escape":
             cells = pl.all()
             is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
             frame = frame.select(pl.when(is_formula).then("'" + cells).otherwise(cells).name.keep())
-        before = output.lines
-        frame.write_csv(as_file(output), include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)
-        output.check()
-        written = output.lines - before
-        if written != frame.height:  # some cells have more lines than one, or rows are missing
-            written -= int(
-                frame.select(pl.sum_horizontal(pl.all().str.count_matches("\n", literal=True).sum())).item()
-            )
-        _check_rows(written, frame.height)
+        bytes_before, quotes_before = output.bytes, output.counted
+        with output.honest():
+            frame.write_csv(as_file(output), include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)
+        _check_csv(frame, output.bytes - bytes_before, output.counted - quotes_before)
 
 
 @dataclass(frozen=True)
@@ -114,14 +110,14 @@ class NdjsonSink:
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
-        output = Lines(file.write, file.flush)
+        output = Counting(b"\n", file.write, file.flush)
 
         def write(pulled: Iterator[pl.DataFrame]) -> None:
             for frame in pulled:
-                before = output.lines
-                frame.write_ndjson(as_file(output))
-                output.check()
-                _check_rows(output.lines - before, frame.height)
+                before = output.counted
+                with output.honest():
+                    frame.write_ndjson(as_file(output))
+                _check_rows(output.counted - before, frame.height)
                 del frame  # it may be large, and the next one takes its time
 
         feed(frames, write)
@@ -167,6 +163,23 @@ class ParquetSink:
             row_group_size=self.row_group_size,
         )
         return written.getbuffer()
+
+
+def _check_csv(frame: pl.DataFrame, written: int, quotes: int) -> None:
+    """See that the file got each cell of the frame.
+
+    :param written: bytes that the file got
+    :param quotes: quotation marks among them: those around cells, and those of cells, which are doubled
+    """
+    due = _total(frame, pl.all().str.len_bytes()) + frame.width * frame.height
+    if written != due + quotes:
+        due -= _total(frame, pl.all().str.count_matches('"', literal=True))
+    if written != due + quotes:
+        raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
+
+
+def _total(frame: pl.DataFrame, numbers: pl.Expr) -> int:
+    return int(frame.select(pl.sum_horizontal(pl.lit(0), numbers.sum())).item())
 
 
 def _check_rows(written: int, expected: int) -> None:

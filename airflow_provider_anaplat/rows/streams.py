@@ -44,9 +44,12 @@ class Output:
         :raises OSError: no more than a part of it was taken
         """
         with self._remembered():
-            taken = self._write(data)
-            if taken is not None and taken != len(data):
-                raise OSError(f"{taken:,} of {len(data):,} bytes were written")
+            left = data
+            while left:
+                taken = self._write(left)
+                if taken == 0:
+                    raise OSError(f"{len(data) - len(left):,} of {len(data):,} bytes were written")
+                left = b"" if taken is None else left[taken:]
         self.bytes += len(data)
         return len(data)
 
@@ -55,8 +58,16 @@ class Output:
         with self._remembered():
             self._flush()
 
+    @contextmanager
+    def honest(self) -> Iterator[None]:
+        """Raise what a write has raised in this block, whatever the writer makes of it."""
+        try:
+            yield
+        finally:
+            self.check()
+
     def check(self) -> None:
-        """Raise what a write has raised, be it known to the writer or lost."""
+        """Raise what a write has raised."""
         if self._failure is not None:
             raise self._failure
 
@@ -70,17 +81,23 @@ class Output:
             raise
 
 
-class Lines(Output):
-    """An output of text.
+class Counting(Output):
+    """An output that counts a character among what it took.
 
-    :ivar lines: line breaks taken
+    :param character: one byte
+    :ivar counted: how often it was there
     """
 
-    lines = 0
+    def __init__(
+        self, character: bytes, write: Callable[[bytes], int | None], flush: Callable[[], object]
+    ) -> None:
+        super().__init__(write, flush)
+        self.counted = 0
+        self._character = character
 
     def write(self, data: bytes) -> int:
         """Take a piece."""
-        self.lines += data.count(b"\n")
+        self.counted += data.count(self._character)
         return super().write(data)
 
 
@@ -105,15 +122,15 @@ def compressed(file: Writable, name: str) -> Iterator[Writable]:
         yield file
 
 
-def encoded(output: Output, encoding: Encoding) -> Lines:
-    """Return an output that takes UTF-8 and passes it on in an encoding."""
+def encoded(output: Output, encoding: Encoding) -> Callable[[bytes], int | None]:
+    """Return what takes UTF-8 and passes it on to an output in an encoding."""
     if encoding == "utf-8-sig":
         output.write(codecs.BOM_UTF8)
     if encoding != "gb18030":
-        return Lines(output.write, output.flush)
+        return output.write
     decoder = codecs.getincrementaldecoder("utf-8")()
 
     def write(data: bytes) -> None:
         output.write(decoder.decode(data).encode(encoding))
 
-    return Lines(write, output.flush)
+    return write
