@@ -47,21 +47,21 @@ class JoinedParquet:
         self._rows = 0
         self._footer: Struct = {}
 
-    def add(self, part: memoryview) -> int:
+    def add(self, part: bytes) -> int:
         """Write the row groups of a Parquet file, and return how many rows they have.
 
         :param part: all of it; its columns are those of the others
         """
         footer_end = len(part) - len(_MAGIC) - _LENGTH_BYTES
         footer_size = int.from_bytes(part[footer_end : footer_end + _LENGTH_BYTES], "little")
-        self._footer = read_struct(bytes(part[footer_end - footer_size : footer_end]))
+        self._footer = read_struct(part[footer_end - footer_size : footer_end])
         groups: list[Struct] = self._footer[_FILE_GROUPS][1][1]
         rows = sum(int(group[_GROUP_ROWS][1]) for group in groups)
         end = min(_places_of_indexes(groups), default=footer_end - footer_size)
         for group in groups:
             _move(group, self._position - len(_MAGIC))
             self._groups.append(written(STRUCT, group))
-        self._file.write(bytes(part[len(_MAGIC) : end]))
+        self._file.write(part[len(_MAGIC) : end])
         self._position += end - len(_MAGIC)
         self._rows += rows
         self.parts += 1

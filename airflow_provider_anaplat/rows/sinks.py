@@ -154,7 +154,7 @@ class ParquetSink:
         feed(frames, join)
         output.flush()
 
-    def _bytes_of(self, part: pl.DataFrame) -> memoryview:
+    def _bytes_of(self, part: pl.DataFrame) -> bytes:
         written = BytesIO()
         part.write_parquet(
             written,
@@ -162,7 +162,7 @@ class ParquetSink:
             compression_level=_ZSTD_LEVEL,
             row_group_size=self.row_group_size,
         )
-        return written.getbuffer()
+        return written.getvalue()  # a view of its buffer can end Python 3.12.1 when garbage is collected
 
 
 def _check_csv(frame: pl.DataFrame, written: int, quotes: int) -> None:

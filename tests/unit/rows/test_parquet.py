@@ -40,7 +40,7 @@ def joined(parts: Iterable[pl.DataFrame], group: int) -> bytes:
     for rows in parts:
         part = BytesIO()
         rows.write_parquet(part, row_group_size=group)
-        whole.add(part.getbuffer())
+        whole.add(part.getvalue())
     whole.finish()
     return file.getvalue()
 
