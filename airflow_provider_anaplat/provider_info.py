@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 
 from airflow_provider_anaplat import connection_form
 
+_PACKAGE = "airflow-provider-anaplat"
+_INTEGRATION = "Anaplat"
+_MODULES = {
+    "hooks": ("anaplat",),
+    "operators": ("access", "call", "datasets", "partitioned", "refresh", "rows", "users"),
+    "sensors": ("datasets", "subscriptions"),
+    "triggers": ("datasets", "subscriptions"),
+}
 _URIS = [
     {
         "schemes": ["anaplat"],
@@ -20,9 +29,28 @@ def get_provider_info() -> dict[str, Any]:
     """Return the provider's metadata, in the shape of Airflow's provider schema."""
     behaviour = connection_form.field_behaviour()
     return {
-        "package-name": "airflow-provider-anaplat",
-        "name": "Anaplat",
+        "package-name": _PACKAGE,
+        "name": _INTEGRATION,
         "description": "Datasets, rows and users of an analytics platform, through its Public API.",
+        "integrations": [
+            {"integration-name": _INTEGRATION, "external-doc-url": _documentation(), "tags": ["service"]}
+        ],
+        **{
+            kind: [
+                {
+                    "integration-name": _INTEGRATION,
+                    "python-modules": [f"airflow_provider_anaplat.{kind}.{name}" for name in names],
+                }
+            ]
+            for kind, names in _MODULES.items()
+        },
+        "transfers": [
+            {
+                "source-integration-name": _INTEGRATION,
+                "target-integration-name": "Common SQL",
+                "python-module": "airflow_provider_anaplat.transfers.anaplat_to_sql",
+            }
+        ],
         "connection-types": [
             {
                 "connection-type": "anaplat",
@@ -39,3 +67,13 @@ def get_provider_info() -> dict[str, Any]:
         "asset-uris": _URIS,
         "dataset-uris": _URIS,
     }
+
+
+def _documentation() -> str:
+    """Return the address that the release was given; "" where it was given none."""
+    try:
+        addresses = metadata(_PACKAGE).get_all("Project-URL") or []
+    except PackageNotFoundError:  # the sources alone, without an installation
+        return ""
+    named = dict(address.split(", ", 1) for address in addresses)
+    return str(named.get("Documentation", ""))

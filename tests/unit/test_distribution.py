@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from email import message_from_bytes
@@ -15,6 +17,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 NOT_SOURCES = (".git", "_build", ".venv*", ".demo", "dist", "build", "__pycache__", ".*_cache")
@@ -99,6 +102,43 @@ def test_the_metadata_holds_no_path_and_no_address_of_ours(metadata: Message) ->
     headers = "\n".join(str(value) for value in metadata.values())
     assert "://" not in headers
     assert str(ROOT) not in headers
+
+
+def test_a_release_with_a_home_has_addresses_and_links_that_work_elsewhere(tmp_path: Path) -> None:
+    home = "https://code.example.com/anaplat/blob/v1"
+    built = build(tmp_path / "checkout", {"ANAPLAT_HOME": f"{home}/"})
+    with zipfile.ZipFile(built[".whl"]) as wheel:
+        (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+        metadata = message_from_bytes(wheel.read(name))
+    assert metadata.get_all("Project-URL") == [
+        f"Documentation, {home}/docs/index.md", f"Changelog, {home}/CHANGELOG.md", f"Source, {home}",
+    ]  # fmt: skip
+    links = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload()))
+    assert f"{home}/docs/index.md" in links
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert {link.removeprefix(f"{home}/") for link in links if link.startswith(home)} <= {
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*")
+    }
+
+
+# Of the extras, those that users install; the others serve those who work on this package.
+FOR_USERS = ("mysql", "postgres", "simulator", "sqlite")
+
+
+@pytest.mark.parametrize(
+    "official", sorted((ROOT / "constraints" / "official").iterdir()), ids=lambda path: path.stem
+)
+def test_no_floor_is_above_what_airflows_own_constraints_pin(official: Path) -> None:
+    pins = dict(line.split("==") for line in official.read_text().split())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(line for name in FOR_USERS for line in project["optional-dependencies"][name]),
+    ]
+    requirements = [Requirement(line) for line in wanted]
+    known = [requirement for requirement in requirements if requirement.name in pins]
+    assert len(known) >= 8
+    assert [str(one) for one in known if not one.specifier.contains(pins[one.name])] == []
 
 
 def test_the_bill_of_materials_names_packages_and_no_place(built: dict[str, Path], tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ from airflow_provider_anaplat.provider_info import get_provider_info
 PACKAGE = Path(airflow_provider_anaplat.__file__).parent
 
 
+# Modules that hold no hook, operator, sensor or trigger that a DAG uses.
+HELPERS = {"__init__", "base", "metrics", "paths", "poller", "queries", "settings", "state", "waiting"}
+
+
 def test_provider_info_follows_airflows_schema() -> None:
     schema = next(Path(airflow.__path__[0]).glob("provider.yaml.schema.json"))
     strict = {**json.loads(schema.read_text()), "required": []}
@@ -40,6 +44,13 @@ def test_what_the_metadata_names_is_there() -> None:
         for entry in info[name]
         for key in ("handler", "factory", "to_openlineage_converter")
     ]
+    for kind in ("hooks", "operators", "sensors", "triggers"):
+        (entry,) = info[kind]
+        assert entry["integration-name"] == info["integrations"][0]["integration-name"]
+        there = {path.stem for path in (PACKAGE / kind).glob("*.py")} - HELPERS
+        assert set(entry["python-modules"]) == {f"airflow_provider_anaplat.{kind}.{name}" for name in there}
+    for transfer in info["transfers"]:
+        importlib.import_module(transfer["python-module"])
     for path in [*info["extra-links"], *uris]:
         module, _, name = path.rpartition(".")
         assert callable(getattr(importlib.import_module(module), name))
