@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, Asset, task
+from airflow.sdk import DAG, Asset, task
 
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 

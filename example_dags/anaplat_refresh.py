@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator

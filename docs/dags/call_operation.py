@@ -1,7 +1,7 @@
 """Ask the platform which people have an account, by an operation that the contract does not describe."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, task
+from airflow.sdk import DAG, task
 
 from airflow_provider_anaplat.operators.call import AnaplatCallOperator
 

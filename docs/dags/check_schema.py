@@ -1,7 +1,7 @@
 """Export a dataset only while its columns are those that the readers of the file rely on."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.datasets import AnaplatSchemaCheckOperator
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator

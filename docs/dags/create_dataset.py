@@ -1,7 +1,7 @@
 """Create a dataset every night, and go on when its rows are there."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 

@@ -1,7 +1,7 @@
 """Export one large dataset by twelve tasks, and publish all of it or nothing."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.partitioned import partitioned_export
 

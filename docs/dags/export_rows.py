@@ -1,7 +1,7 @@
 """Export one dataset in three ways."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 

@@ -1,7 +1,7 @@
 """Load a dataset into a table, which readers see as it was until all of it is there."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 

@@ -1,7 +1,7 @@
 """Create the people of a file that are not on the platform yet."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 

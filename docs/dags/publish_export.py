@@ -1,7 +1,7 @@
 """Export a dataset, and say so: DAGs that are scheduled on the asset run, and know what was written."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, Asset, task
+from airflow.sdk import DAG, Asset, task
 
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 

@@ -1,7 +1,7 @@
 """Have the platform update a dataset after its source was loaded, and go on when it has."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
 

@@ -1,7 +1,7 @@
 """Write who may see and export what, for an audit."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG, task
+from airflow.sdk import DAG, task
 
 from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
 

@@ -1,7 +1,7 @@
 """Create several datasets at once, and wait for each of them in the triggerer."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor

@@ -1,7 +1,7 @@
 """Export a dataset that the platform updates by itself, as soon as it holds the data of the run's day."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor

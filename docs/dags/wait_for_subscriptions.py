@@ -1,7 +1,7 @@
 """Wait until the reports of the day were sent."""
 
 import pendulum
-from airflow.providers.common.compat.sdk import DAG
+from airflow.sdk import DAG
 
 from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
 
