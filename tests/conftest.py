@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -26,6 +27,9 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
 
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
+
+if TYPE_CHECKING:
+    from running import WarmAirflow
 
 # The rooms that never import Airflow: their tests say the same on every release, as do those of what the rooms do
 # with servers.
@@ -90,3 +94,12 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setenv("AIRFLOW_CONN_ANAPLAT_DEFAULT", json.dumps(connection | fields))
 
     return connect
+
+
+@pytest.fixture(scope="session")
+def warm_airflow() -> Iterator[WarmAirflow]:
+    """An Airflow that is imported once; whoever uses it lets it begin anew."""
+    from running import WarmAirflow  # not for tests that need no Airflow
+
+    with WarmAirflow(AIRFLOW_HOME / "warm") as airflow:
+        yield airflow
