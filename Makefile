@@ -17,7 +17,11 @@ DAY_3.2.2 := 2026-06-10
 DAY := $(DAY_$(AIRFLOW))
 COMPILE := .venv/bin/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 
-.PHONY: help bench demo test lint types check docs build sbom clean constraints
+# As many processes as cores. The tests of a file stay together, for what they share, and the longest files come first.
+PROCESSES ?= logical
+TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 10 tests/integration tests/unit
+
+.PHONY: help bench demo test test-system coverage lint types check docs build sbom clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -26,9 +30,18 @@ help: ## List the commands
 demo: $(INSTALLED) ## Run the example DAG on Airflow against the embedded platform
 	@$(BIN)/python demo/run.py
 
-test: $(INSTALLED) ## Run the whole test suite
-	@$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/unit tests/integration
-	@$(BIN)/python -m pytest tests/system
+test: $(INSTALLED) ## Run the tests that need no servers
+	@$(BIN)/python $(TESTS)
+
+test-system: $(INSTALLED) ## Run the tests of whole deployments
+	@$(BIN)/python -m pytest --durations 10 tests/system
+
+coverage: $(INSTALLED) ## Show what of each room the tests reach; fail below the floor in pyproject.toml
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run $(TESTS)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage json -q -o - --fail-under 0 | $(BIN)/python .ci/rooms.py
+	@$(BIN)/coverage report --format total
 
 bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting beside their peers (takes minutes)
 	@$(PIP) --constraint $(CONSTRAINTS) --editable ".[bench]"

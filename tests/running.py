@@ -44,13 +44,18 @@ def once(name: str, make: Callable[[Path], object]) -> Path:
 def _migrate(home: Path) -> None:
     environment = {**os.environ, "AIRFLOW_HOME": str(home)}
     subprocess.run([AIRFLOW, "db", "migrate"], env=environment, check=True, capture_output=True)
+    config = home / "airflow.cfg"
+    config.write_text(config.read_text().replace(str(home), "{HOME}"))
 
 
-def empty_database(home: Path) -> None:
-    """Give a home of Airflow a new database on SQLite: a copy of one that was migrated."""
-    for old in home.glob("airflow.db*"):
+def migrate(home: Path) -> None:
+    """Give a home of Airflow a new database on SQLite, and the file of settings that Airflow writes with it."""
+    for old in home.glob("airflow.*"):
         old.unlink()
-    shutil.copy(once("migrated", _migrate) / "airflow.db", home)
+    migrated = once("migrated", _migrate)
+    shutil.copy(migrated / "airflow.db", home)
+    config = (migrated / "airflow.cfg").read_text()
+    (home / "airflow.cfg").write_text(config.replace("{HOME}", str(home)))
 
 
 class RunningAirflow:
@@ -174,6 +179,8 @@ class WarmAirflow(WarmPython):
     def __init__(self, home: Path) -> None:
         self.home = home
         self.dags = home / "dags"
+        home.mkdir()
+        self.begin_anew()
         settings = {
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
@@ -186,4 +193,4 @@ class WarmAirflow(WarmPython):
         for folder in (self.dags, self.home / "logs"):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-        empty_database(self.home)
+        migrate(self.home)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from databases import Database, database
+from running import migrate
 from test_triggerer import COMPONENTS, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, Table
@@ -83,7 +84,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             "sqlite": {"conn_type": "sqlite", "host": str(output / "sales.db")},
         }  # fmt: skip
         (home / "connections.json").write_text(json.dumps(connections))
-        airflow.command("db", "migrate")
+        migrate(airflow.home)
         airflow.command("connections", "import", str(home / "connections.json"))
         try:
             for component in COMPONENTS:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS, numbers
-from running import RELEASE
+from running import RELEASE, migrate
 from test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -195,7 +195,7 @@ def test_a_triggerer_is_measured(platform: Simulator, tmp_path: Path, statsd: St
     shutil.copy(DAG_FILE, tmp_path / "dags")
     airflow = Airflow(tmp_path)
     airflow.environment |= statsd.environment()
-    airflow.command("db", "migrate")
+    migrate(airflow.home)
     airflow.command(
         "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
         "--conn-password", platform.token,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS
-from running import AIRFLOW_2, RunningAirflow, wait_until
+from running import AIRFLOW_2, RunningAirflow, migrate, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
@@ -58,7 +58,7 @@ def until(condition: Callable[[], bool], airflow: Airflow) -> None:
 def airflow(tmp_path: Path, platform: Simulator) -> Iterator[Airflow]:
     airflow = Airflow(tmp_path)
     shutil.copy(DAG_FILE, tmp_path / "dags")
-    airflow.command("db", "migrate")
+    migrate(airflow.home)
     airflow.command(
         "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
         "--conn-password", platform.token, "--conn-extra", '{"max_retries": 0}',
