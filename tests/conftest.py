@@ -38,6 +38,8 @@ WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
 OF_LOWER_LAYERS = ("client/test_body.py",)
 
+LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
+
 # A slow machine is no failure. For a night: python -m pytest --hypothesis-profile=thorough tests/unit
 settings.register_profile("unhurried", deadline=None)
 settings.register_profile("thorough", deadline=None, max_examples=4000)
@@ -75,12 +77,6 @@ def platform(anaplat_simulator: Simulator) -> Simulator:
 @pytest.fixture
 def client(platform: Simulator) -> AnaplatClient:
     return AnaplatClient(platform.url, platform.token)
-
-
-@pytest.fixture
-def impatient(platform: Simulator) -> AnaplatClient:
-    """A client that tries once, and waits a second at most."""
-    return AnaplatClient(platform.url, platform.token, max_retries=0, read_timeout=1)
 
 
 @pytest.fixture

@@ -16,13 +16,12 @@ from pathlib import Path
 import psutil
 import requests
 from airflow import __version__ as airflow_version
-from conftest import TESTS_HOME
+from conftest import LONG, TESTS_HOME
 from warm import WarmPython
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
 RELEASE = tuple(map(int, airflow_version.split(".")[:2]))
 AIRFLOW_2 = RELEASE < (3, 0)
-LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 
 
 def once(name: str, make: Callable[[Path], object]) -> Path:

@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import PIPE, CompletedProcess
 from tempfile import TemporaryDirectory
@@ -35,7 +35,7 @@ class WarmPython:
     def __enter__(self) -> WarmPython:
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__, self._beginning], env={**os.environ, **self._settings},
-            stdin=PIPE, stdout=PIPE, text=True, start_new_session=True,
+            stdin=PIPE, stdout=PIPE, bufsize=0, start_new_session=True,
         )  # fmt: skip
         return self
 
@@ -52,19 +52,31 @@ class WarmPython:
         """
         with TemporaryDirectory() as folder:
             out, err = Path(folder, "out"), Path(folder, "err")
-            environment = {**os.environ, **self._settings, **variables}
-            started = [script, arguments, environment, str(out), str(err)]
-            assert self._process.stdin is not None
-            print(json.dumps(started), file=self._process.stdin, flush=True)
-            code = self._answer()
+            self._start(script, arguments, variables, str(out), str(err))
+            code = self.wait()
             printed = [path.read_text(errors="replace") if path.exists() else "" for path in (out, err)]
             return CompletedProcess([script, *arguments], code, *printed)
 
+    def start(self, script: str, *arguments: str, **variables: str) -> int:
+        """Start a script, and return the id of its process; nothing else is run until it has ended."""
+        return self._start(script, arguments, variables, os.devnull, os.devnull)
+
+    def wait(self) -> int:
+        """Wait for the end of what was started, and return its exit code."""
+        return self._answer()
+
+    def _start(self, script: str, arguments: Sequence[str], variables: Mapping[str, str], *printed: str) -> int:
+        environment = {**os.environ, **self._settings, **variables}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps([script, arguments, environment, *printed]).encode() + b"\n")
+        return self._answer()
+
     def _answer(self) -> int:
-        assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], self._seconds)[0]:
+        answers = self._process.stdout
+        assert answers is not None
+        if not select.select([answers], [], [], self._seconds)[0]:
             os.killpg(self._process.pid, signal.SIGKILL)
-        answer = self._process.stdout.readline()
+        answer = answers.readline()
         return int(answer) if answer else -signal.SIGKILL
 
 
@@ -74,9 +86,11 @@ def _serve(beginning: str) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(beginning, names)
     for line in iter(sys.stdin.readline, ""):
-        if os.fork() == 0:
+        process = os.fork()
+        if process == 0:
             _become(names, *json.loads(line))
             return  # and ends as any Python does
+        print(process, file=answers, flush=True)
         print(os.waitstatus_to_exitcode(os.wait()[1]), file=answers, flush=True)
 
 

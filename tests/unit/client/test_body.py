@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from conftest import LONG
 from servers import read_request, serving
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
@@ -95,10 +96,10 @@ def test_a_length_beyond_the_limit_is_refused_before_the_body_comes() -> None:
 
     def handle(connection: socket.socket) -> None:
         answer([], f"Content-Length: {5 * MEGABYTE}")(connection)
-        never.wait(60)
+        never.wait(LONG)
 
     with pytest.raises(errors.AnaplatAnswerTooLargeError):
-        list_datasets(handle, read_timeout=50)
+        list_datasets(handle, read_timeout=LONG)
     never.set()
 
 
