@@ -49,8 +49,6 @@ def _migrate(home: Path) -> None:
 
 def migrate(home: Path) -> None:
     """Give a home of Airflow a new database on SQLite, and the file of settings that Airflow writes with it."""
-    for old in home.glob("airflow.*"):
-        old.unlink()
     migrated = once("migrated", _migrate)
     shutil.copy(migrated / "airflow.db", home)
     config = (migrated / "airflow.cfg").read_text()
@@ -178,7 +176,6 @@ class WarmAirflow(WarmPython):
     def __init__(self, home: Path) -> None:
         self.home = home
         self.dags = home / "dags"
-        home.mkdir()
         self.begin_anew()
         settings = {
             "AIRFLOW_HOME": str(home),
@@ -188,8 +185,12 @@ class WarmAirflow(WarmPython):
         super().__init__(BEGINNING, settings, LONG)
 
     def begin_anew(self) -> None:
-        """Leave nothing of what earlier scripts wrote: no DAG files, no logs, an empty database."""
-        for folder in (self.dags, self.home / "logs"):
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
+        """Leave nothing of what was there before; the database is empty."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.dags.mkdir(parents=True)
         migrate(self.home)
+
+    def command(self, *arguments: str, **variables: str) -> None:
+        """Run a command of Airflow to its end."""
+        ended = self.run("from airflow.__main__ import main; main()", *arguments, **variables)
+        assert ended.returncode == 0, ended
