@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -27,12 +28,17 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
 
+if TYPE_CHECKING:
+    from running import WarmAirflow
+
 # The rooms that never import Airflow: their tests say the same on every release, as do those of what the rooms do
 # with servers.
 BELOW_AIRFLOW = ("access", "client", "datasets", "rows", "simulator", "sql", "users")
 WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
 OF_LOWER_LAYERS = ("client/test_body.py",)
+
+LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 
 # A slow machine is no failure. For a night: python -m pytest --hypothesis-profile=thorough tests/unit
 settings.register_profile("unhurried", deadline=None)
@@ -74,12 +80,6 @@ def client(platform: Simulator) -> AnaplatClient:
 
 
 @pytest.fixture
-def impatient(platform: Simulator) -> AnaplatClient:
-    """A client that tries once, and waits a second at most."""
-    return AnaplatClient(platform.url, platform.token, max_retries=0, read_timeout=1)
-
-
-@pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Set the connection ``anaplat_default``, as a user's unit test would."""
 
@@ -90,3 +90,12 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setenv("AIRFLOW_CONN_ANAPLAT_DEFAULT", json.dumps(connection | fields))
 
     return connect
+
+
+@pytest.fixture(scope="session")
+def warm_airflow() -> Iterator[WarmAirflow]:
+    """An Airflow that is imported once; whoever uses it lets it begin anew."""
+    from running import WarmAirflow  # not for tests that need no Airflow
+
+    with WarmAirflow(AIRFLOW_HOME / "warm") as airflow:
+        yield airflow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,11 +16,43 @@ from pathlib import Path
 import psutil
 import requests
 from airflow import __version__ as airflow_version
+from conftest import LONG, TESTS_HOME
+from warm import WarmPython
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
 RELEASE = tuple(map(int, airflow_version.split(".")[:2]))
 AIRFLOW_2 = RELEASE < (3, 0)
-LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
+
+
+def once(name: str, make: Callable[[Path], object]) -> Path:
+    """Return what is made once in a run of the tests, by the process of pytest-xdist that is there first.
+
+    :param name: of the file or folder in the tests' home
+    :param make: makes it where it is told to
+    """
+    path = TESTS_HOME / name
+    with (TESTS_HOME / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            unfinished = TESTS_HOME / f"{name}.unfinished"
+            make(unfinished)
+            unfinished.rename(path)
+    return path
+
+
+def _migrate(home: Path) -> None:
+    environment = {**os.environ, "AIRFLOW_HOME": str(home)}
+    subprocess.run([AIRFLOW, "db", "migrate"], env=environment, check=True, capture_output=True)
+    config = home / "airflow.cfg"
+    config.write_text(config.read_text().replace(str(home), "{HOME}"))
+
+
+def migrate(home: Path) -> None:
+    """Give a home of Airflow a new database on SQLite, and the file of settings that Airflow writes with it."""
+    migrated = once("migrated", _migrate)
+    shutil.copy(migrated / "airflow.db", home)
+    config = (migrated / "airflow.cfg").read_text()
+    (home / "airflow.cfg").write_text(config.replace("{HOME}", str(home)))
 
 
 class RunningAirflow:
@@ -110,3 +144,53 @@ def wait_until(true: Callable[[], object], explain: Callable[[], object] = lambd
     while not true():
         assert time.monotonic() < end, explain()
         time.sleep(0.1)
+
+
+# What the run of a DAG begins with takes far longer than the run itself: to import Airflow, and from Airflow 3 on
+# to build the API that tasks talk to, in all its versions. Its first request builds it, here one for nothing.
+BEGINNING = """
+import asyncio, json, sys, warnings
+# What Airflow says of this package's code, or of these DAG files, under whatever name it imports them.
+warnings.filterwarnings("error", module="airflow_provider_anaplat|unusual_prefix")
+try:
+    from airflow.dag_processing.dagbag import DagBag
+except ImportError:  # before Airflow 3.2
+    from airflow.models.dagbag import DagBag
+import airflow.jobs.triggerer_job_runner
+try:
+    from airflow.sdk.execution_time.supervisor import in_process_api_server
+except ImportError:  # Airflow 2
+    pass
+else:
+    from httpx import ASGITransport, AsyncClient
+    asyncio.run(AsyncClient(transport=ASGITransport(in_process_api_server().app)).get("http://api/nothing"))
+"""
+
+
+class WarmAirflow(WarmPython):
+    """Runs scripts in an Airflow's home, each in a process of its own.
+
+    :param home: its AIRFLOW_HOME
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.dags = home / "dags"
+        self.begin_anew()
+        settings = {
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
+            "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
+        }
+        super().__init__(BEGINNING, settings, LONG)
+
+    def begin_anew(self) -> None:
+        """Leave nothing of what was there before; the database is empty."""
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.dags.mkdir(parents=True)
+        migrate(self.home)
+
+    def command(self, *arguments: str, **variables: str) -> None:
+        """Run a command of Airflow to its end."""
+        ended = self.run("from airflow.__main__ import main; main()", *arguments, **variables)
+        assert ended.returncode == 0, ended

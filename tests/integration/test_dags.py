@@ -7,8 +7,6 @@ import os
 import shutil
 import socket
 import sqlite3
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,8 +16,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import AIRFLOW_HOME, numbers
-from running import AIRFLOW_2, RELEASE
+from conftest import numbers
+from running import AIRFLOW_2, RELEASE, WarmAirflow
 
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -30,13 +28,6 @@ ELSEWHERE = ["anaplat_dataset_updated.py"] if AIRFLOW_2 else []
 HR_PASSWORD = "s3cret-of-hr"
 
 RUN_DAG = """
-import json, sys, warnings
-# What Airflow says of this package's code, or of these DAG files, under whatever name it imports them.
-warnings.filterwarnings("error", module="airflow_provider_anaplat|unusual_prefix")
-try:
-    from airflow.dag_processing.dagbag import DagBag
-except ImportError:  # before Airflow 3.2
-    from airflow.models.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 run = bag.dags[sys.argv[2]].test()
@@ -49,32 +40,27 @@ print("RESULT" + json.dumps([
 """
 
 
-@pytest.fixture(scope="session")
-def airflow_database() -> Path:
-    folder = AIRFLOW_HOME / "dags"
-    shutil.copytree(DAGS, folder)
-    shutil.copytree(EXAMPLES, folder, ignore=shutil.ignore_patterns(*ELSEWHERE), dirs_exist_ok=True)
-    airflow = Path(sys.executable).with_name("airflow")
-    subprocess.run([airflow, "db", "migrate"], check=True, capture_output=True)
-    return folder
+@pytest.fixture
+def airflow(warm_airflow: WarmAirflow) -> WarmAirflow:
+    warm_airflow.begin_anew()
+    shutil.copytree(DAGS, warm_airflow.dags, dirs_exist_ok=True)
+    shutil.copytree(EXAMPLES, warm_airflow.dags, ignore=shutil.ignore_patterns(*ELSEWHERE), dirs_exist_ok=True)
+    return warm_airflow
 
 
-def run_dag(folder: Path, dag_id: str, platform: Simulator, output: Path) -> tuple[list[dict[str, Any]], str]:
+def run_dag(
+    airflow: WarmAirflow, dag_id: str, platform: Simulator, output: Path, **variables: str
+) -> tuple[list[dict[str, Any]], str]:
     """Run a DAG in a process of its own; return each task's end, and all that was printed."""
-    environment = {
-        **os.environ,
+    variables |= {
         "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps(
             {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
         ),
-        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
         "AIRFLOW_CONN_ANAPLAT_TEST_SQL": json.dumps({"conn_type": "sqlite", "host": str(output / "test.db")}),
         "ANAPLAT_TEST_OUTPUT": str(output),
         "ANAPLAT_EXPORT_PATH": str(output),
     }
-    process = subprocess.run(
-        [sys.executable, "-c", RUN_DAG, str(folder), dag_id],
-        env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+    process = airflow.run(RUN_DAG, str(airflow.dags), dag_id, **variables)
     printed = process.stdout + process.stderr
     assert process.returncode == 0, printed
     result = next(line for line in process.stdout.splitlines() if line.startswith("RESULT"))
@@ -89,9 +75,9 @@ beyond_airflow_3_0 = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("mode", ["poke", pytest.param("reschedule", marks=beyond_airflow_3_0), "deferred"])
-def test_create_and_wait(airflow_database: Path, tmp_path: Path, mode: str) -> None:
+def test_create_and_wait(airflow: WarmAirflow, tmp_path: Path, mode: str) -> None:
     with Simulator({"numbers": numbers(3)}, creation_statuses=(None, "处理中", "FINISHED")) as platform:
-        tasks, printed = run_dag(airflow_database, f"wait_{mode}", platform, tmp_path)
+        tasks, printed = run_dag(airflow, f"wait_{mode}", platform, tmp_path)
     assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("wait", "success")]
     assert tasks[0]["xcom"] == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
     assert (tasks[1]["xcom"]["status"], tasks[1]["xcom"]["rowCount"]) == ("FINISHED", 3)
@@ -100,9 +86,9 @@ def test_create_and_wait(airflow_database: Path, tmp_path: Path, mode: str) -> N
     assert platform.token not in printed
 
 
-def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
+def test_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as platform:
-        tasks, printed = run_dag(airflow_database, "mapped", platform, tmp_path)
+        tasks, printed = run_dag(airflow, "mapped", platform, tmp_path)
     assert {task["state"] for task in tasks} == {"success"}
     links = {(task["task"], task["index"]): task["link"] for task in tasks if task["link"]}
     page = f"{platform.url}/data-center/data-sets/root/{{}}/details/overview"
@@ -116,10 +102,10 @@ def test_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
     assert platform.token not in printed
 
 
-def test_an_export_by_mapped_tasks(airflow_database: Path, tmp_path: Path) -> None:
+def test_an_export_by_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator() as platform:
         platform.platform.add_dataset("numbers", numbers(55))
-        tasks, _ = run_dag(airflow_database, "partitioned", platform, tmp_path)
+        tasks, _ = run_dag(airflow, "partitioned", platform, tmp_path)
     assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
         ("export.commit", -1, "success"), ("export.part", 0, "success"), ("export.part", 1, "success"),
         ("export.part", 2, "success"), ("export.plan", -1, "success"), ("users", -1, "success"),
@@ -134,11 +120,11 @@ def test_an_export_by_mapped_tasks(airflow_database: Path, tmp_path: Path) -> No
 
 
 @beyond_airflow_3_0
-def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database: Path, tmp_path: Path) -> None:
+def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as platform:
         platform.inject("create_dataset", replies.reset(), after_act=True)
         platform.inject("create_users", replies.content(b'{"result": "ok", "response": ["s3cret-a"]}'))
-        tasks, printed = run_dag(airflow_database, "retried", platform, tmp_path)
+        tasks, printed = run_dag(airflow, "retried", platform, tmp_path)
     assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("users", "failed")]
     assert tasks[0]["xcom"]["dsId"] == "ds1"
     assert len(platform.requests("create_dataset")) == len(platform.requests("create_users")) == 1
@@ -146,10 +132,10 @@ def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow_database
     assert "s3cret-a" not in printed
 
 
-def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow_database: Path, tmp_path: Path) -> None:
+def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator() as platform:
         platform.platform.add_dataset("numbers", numbers(3))
-        tasks, _ = run_dag(airflow_database, "to_sql", platform, tmp_path)
+        tasks, _ = run_dag(airflow, "to_sql", platform, tmp_path)
     assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
         ("append", -1, "success"), ("mapped", 0, "success"), ("mapped", 1, "success"),
     ]  # fmt: skip
@@ -165,10 +151,10 @@ def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow_database:
         ]  # fmt: skip
 
 
-def test_the_example(airflow_database: Path, tmp_path: Path) -> None:
+def test_the_example(airflow: WarmAirflow, tmp_path: Path) -> None:
     table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
     with Simulator({"flights": table}) as platform:
-        tasks, printed = run_dag(airflow_database, "anaplat_refresh", platform, tmp_path)
+        tasks, printed = run_dag(airflow, "anaplat_refresh", platform, tmp_path)
     assert {task["state"] for task in tasks} == {"success"}
     assert pl.read_parquet(tmp_path / "flights.parquet").rows() == [("UA", 1400), (None, None)]
     assert (tmp_path / "flights.csv").read_text() == "carrier,distance\nUA,1400\n,\n"
@@ -177,13 +163,13 @@ def test_the_example(airflow_database: Path, tmp_path: Path) -> None:
 
 
 @beyond_airflow_3_0
-def test_the_example_of_an_orchestrated_refresh(airflow_database: Path, tmp_path: Path) -> None:
+def test_the_example_of_an_orchestrated_refresh(airflow: WarmAirflow, tmp_path: Path) -> None:
     table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"]])
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
     with Simulator() as platform:
         for name in ("one", "two", "three"):
             platform.platform.add_dataset(name, table).utime = long_ago
-        tasks, printed = run_dag(airflow_database, "anaplat_orchestrated_refresh", platform, tmp_path)
+        tasks, printed = run_dag(airflow, "anaplat_orchestrated_refresh", platform, tmp_path)
     assert len(tasks) == 13
     assert {task["state"] for task in tasks} == {"success"}
     assert len(platform.requests("refresh_dataset")) == 3
@@ -191,20 +177,25 @@ def test_the_example_of_an_orchestrated_refresh(airflow_database: Path, tmp_path
     assert platform.token not in printed
 
 
-def test_no_secret_is_left_anywhere(airflow_database: Path, tmp_path: Path) -> None:
+def test_no_secret_is_left_anywhere(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as platform:
-        run_dag(airflow_database, "mapped", platform, tmp_path)
-        run_dag(airflow_database, "wait_deferred", platform, tmp_path)
+        run_dag(airflow, "mapped", platform, tmp_path)
+        run_dag(airflow, "wait_deferred", platform, tmp_path)
         token = platform.token
-    files = [path for path in AIRFLOW_HOME.rglob("*") if path.is_file()]
-    assert [path.name for path in files if token.encode() in path.read_bytes()] == []
+    assert _files_that_hold(airflow, token) == []
     # The DAG file holds these passwords, and Airflow keeps its source and its structure.
-    tables = _tables_that_hold("s3cret-a") - {"dag_code", "serialized_dag"}
+    tables = _tables_that_hold(airflow, "s3cret-a") - {"dag_code", "serialized_dag"}
     assert tables == set()
 
 
-def _tables_that_hold(text: str) -> set[str]:
-    with closing(sqlite3.connect(AIRFLOW_HOME / "airflow.db")) as database:
+def _files_that_hold(airflow: WarmAirflow, text: str) -> list[str]:
+    files = [path for path in airflow.home.rglob("*") if path.is_file()]
+    assert "airflow.db" in {path.name for path in files}
+    return [path.name for path in files if text.encode() in path.read_bytes()]
+
+
+def _tables_that_hold(airflow: WarmAirflow, text: str) -> set[str]:
+    with closing(sqlite3.connect(airflow.home / "airflow.db")) as database:
         tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
         assert "rendered_task_instance_fields" in tables
         return {table for table in tables if text in str(database.execute(f'select * from "{table}"').fetchall())}
@@ -248,7 +239,7 @@ def employees(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.skipif(not _postgresql_is_there(), reason="there is no PostgreSQL on 127.0.0.1:5432")
-def test_the_second_night_creates_who_is_new(airflow_database: Path, tmp_path: Path, employees: Any) -> None:
+def test_the_second_night_creates_who_is_new(airflow: WarmAirflow, tmp_path: Path, employees: Any) -> None:
     with Simulator() as platform:
         nights = []
         for night in range(3):
@@ -256,7 +247,7 @@ def test_the_second_night_creates_who_is_new(airflow_database: Path, tmp_path: P
                 employees.execute(
                     "insert into employees values ('new', 'New', null, null, null, null, '2020-01-01')"
                 )
-            tasks, printed = run_dag(airflow_database, "anaplat_provision_users", platform, tmp_path)
+            tasks, printed = run_dag(airflow, "anaplat_provision_users", platform, tmp_path)
             assert HR_PASSWORD not in printed
             assert tasks[0]["state"] == "success", printed
             nights.append((tasks[0]["state"], tasks[0]["xcom"]["created"], tasks[0]["xcom"]["skipped"]))
@@ -271,7 +262,5 @@ def test_the_second_night_creates_who_is_new(airflow_database: Path, tmp_path: P
         "userDefinedProperties": {"chat": "chat1"},
     }
     assert platform.platform.users["new"] == {"loginId": "new", "name": "New", "role": "participant"}
-    assert _tables_that_hold(HR_PASSWORD) == set()
-    assert [
-        path for path in AIRFLOW_HOME.rglob("*") if path.is_file() and HR_PASSWORD.encode() in path.read_bytes()
-    ] == []
+    assert _tables_that_hold(airflow, HR_PASSWORD) == set()
+    assert _files_that_hold(airflow, HR_PASSWORD) == []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
+import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -17,6 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 from markdown import PROJECT, blocks, is_written_for_this_airflow
+from running import WarmAirflow
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 
@@ -37,8 +36,6 @@ DAG_IDS = sorted(set(re.findall(r'with DAG\(\s*"(\w+)"', "\n".join([*FILES.value
 PLACES = ("/data/", "s3://lake@history/")  # where the documents write
 
 RUN_DAGS = """
-import json, sys
-from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 for dag_id in sys.argv[2:]:
@@ -47,6 +44,12 @@ for dag_id in sys.argv[2:]:
         str(i.state), i.xcom_pull(task_ids=i.task_id, map_indexes=i.map_index)
     ] for i in instances}
     print("RESULT" + json.dumps([dag_id, ends]))
+"""
+
+RUN_PYTEST = """
+import os, pytest
+os.chdir(sys.argv[1])
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider"]))
 """
 
 
@@ -68,18 +71,18 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    home, folder = tmp_path_factory.mktemp("airflow"), tmp_path_factory.mktemp("data")
-    (home / "dags").mkdir()
+def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    folder = tmp_path_factory.mktemp("data")
+    warm_airflow.begin_anew()
     for name, text in (FILES | IN_TEXT).items():
         for place in PLACES:
             text = text.replace(place, f"{folder}/")
-        (home / "dags" / f"{name}.py").write_text(text)
+        (warm_airflow.dags / f"{name}.py").write_text(text)
     (folder / "people.csv").write_text("loginId,name\nada,Ada\nblaise,Blaise\n")
     with Simulator({"sales": SALES}, creation_statuses=["FINISHED"]) as platform:
         _fill(platform)
         run = Run(folder, platform)
-        _run_all(run, home)
+        _run_all(run, warm_airflow)
         yield run
 
 
@@ -95,21 +98,12 @@ def _fill(simulator: Simulator) -> None:
     platform.authorized_datasets["u1"] = [{"id": "ds1", "isOwner": True, "canExport": True}]
 
 
-def _run_all(run: Run, home: Path) -> None:
+def _run_all(run: Run, airflow: WarmAirflow) -> None:
     connection = {"conn_type": "anaplat", "host": run.platform.url, "password": run.platform.token}
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
-        "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
-        "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps(connection),
-        "AIRFLOW_CONN_WAREHOUSE": json.dumps({"conn_type": "sqlite", "host": str(run.folder / "warehouse.db")}),
-    }
-    airflow = Path(sys.executable).with_name("airflow")
-    subprocess.run([airflow, "db", "migrate"], check=True, capture_output=True, env=environment)
-    process = subprocess.run(
-        [sys.executable, "-c", RUN_DAGS, str(home / "dags"), *DAG_IDS],
-        env=environment, capture_output=True, text=True, check=False, timeout=600,
+    warehouse = {"conn_type": "sqlite", "host": str(run.folder / "warehouse.db")}
+    process = airflow.run(
+        RUN_DAGS, str(airflow.dags), *DAG_IDS,
+        AIRFLOW_CONN_ANAPLAT_DEFAULT=json.dumps(connection), AIRFLOW_CONN_WAREHOUSE=json.dumps(warehouse),
     )  # fmt: skip
     run.printed = process.stdout + process.stderr
     assert process.returncode == 0, run.printed
@@ -184,20 +178,9 @@ def test_what_the_dags_of_people_say(run: Run) -> None:
     assert [plan["scId"] for plan in plans] == ["board-report", "sales-report"]
 
 
-def test_the_tests_of_your_own_dags_run(tmp_path: Path) -> None:
-    (tmp_path / "dags").mkdir()
-    (tmp_path / "dags" / "create_dataset.py").write_text(FILES["create_dataset"])
-    (tmp_path / "test_sales_dag.py").write_text((PROJECT / "docs" / "samples" / "test_sales_dag.py").read_text())
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(tmp_path),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "dags"),
-    }
-    environment["AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY"] = "0"
-    airflow = Path(sys.executable).with_name("airflow")
-    subprocess.run([airflow, "db", "migrate"], check=True, capture_output=True, env=environment)
-    process = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+def test_the_tests_of_your_own_dags_run(warm_airflow: WarmAirflow) -> None:
+    warm_airflow.begin_anew()
+    (warm_airflow.dags / "create_dataset.py").write_text(FILES["create_dataset"])
+    shutil.copy(PROJECT / "docs" / "samples" / "test_sales_dag.py", warm_airflow.home)
+    process = warm_airflow.run(RUN_PYTEST, str(warm_airflow.home))
     assert "3 passed" in process.stdout, process.stdout + process.stderr

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import numbers
-from running import RELEASE, RunningAirflow, wait_until
+from running import RELEASE, RunningAirflow, migrate, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -86,7 +86,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
         held = prepare(platforms)
         stack.callback(held.set)
         airflow = RunningAirflow(home, settings(home, platforms))
-        airflow.command("db", "migrate")
+        migrate(airflow.home)
         stack.callback(airflow.stop)
         airflow.start("api-server")
         airflow.start("scheduler", "scheduler", "--skip-serve-logs")

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from databases import Database, database
+from running import WarmAirflow
 from test_triggerer import COMPONENTS, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, Table
@@ -60,20 +61,20 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    home, output = tmp_path_factory.mktemp("airflow"), tmp_path_factory.mktemp("output")
-    emitted = home / "events.ndjson"
+def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    output = tmp_path_factory.mktemp("output")
+    emitted = tmp_path_factory.mktemp("events") / "events.ndjson"
     with Simulator({"sales": SALES}) as platform, database("postgres", output) as warehouse:
         platform.platform.add_dataset("sales", SALES)
         original = platform.platform.datasets["ds1"]
         platform.platform.datasets["ds1"] = Annotated(**vars(original))
-        airflow = Airflow(home)
+        airflow = Airflow(warm_airflow)
         transport = {"type": "file", "log_file_path": str(emitted), "append": True}
         airflow.environment |= {
             "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
             "ANAPLAT_TEST_OUTPUT": str(output),
         }
-        shutil.copy(DAG_FILE, home / "dags")
+        shutil.copy(DAG_FILE, airflow.home / "dags")
         connections = {
             "anaplat_default": {
                 "conn_type": "anaplat", "host": platform.url, "password": platform.token,
@@ -82,9 +83,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             "database": {**warehouse.fields, "password": DB_PASSWORD},
             "sqlite": {"conn_type": "sqlite", "host": str(output / "sales.db")},
         }  # fmt: skip
-        (home / "connections.json").write_text(json.dumps(connections))
-        airflow.command("db", "migrate")
-        airflow.command("connections", "import", str(home / "connections.json"))
+        (airflow.home / "connections.json").write_text(json.dumps(connections))
+        airflow.command("connections", "import", str(airflow.home / "connections.json"))
         try:
             for component in COMPONENTS:
                 airflow.start(component)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS, numbers
-from running import RELEASE
+from running import RELEASE, WarmAirflow
 from test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -188,14 +188,12 @@ def test_nothing_is_sent_where_airflows_metrics_are_off(
     assert statsd.heard == {}
 
 
-def test_a_triggerer_is_measured(platform: Simulator, tmp_path: Path, statsd: StatsD) -> None:
+def test_a_triggerer_is_measured(platform: Simulator, warm_airflow: WarmAirflow, statsd: StatsD) -> None:
     for number in range(1, 6):
         platform.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"])
-    (tmp_path / "dags").mkdir()
-    shutil.copy(DAG_FILE, tmp_path / "dags")
-    airflow = Airflow(tmp_path)
+    airflow = Airflow(warm_airflow)
+    shutil.copy(DAG_FILE, warm_airflow.dags)
     airflow.environment |= statsd.environment()
-    airflow.command("db", "migrate")
     airflow.command(
         "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
         "--conn-password", platform.token,

@@ -11,6 +11,7 @@ import ssl
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -228,38 +229,43 @@ def test_the_platform_answers_on_ipv6(
         assert AnaplatHook().test_connection()[0]
 
 
-@pytest.mark.parametrize("begin", [b"Content-Length: 1000000\r\n\r\n", b"X: "], ids=["body", "header"])
-def test_an_answer_that_drips_over_tls_ends(authority: trustme.CA, bundle: str, begin: bytes) -> None:
+DRIPPING = {
+    "a body over TLS": b"Content-Length: 1000000\r\n\r\n",
+    "a header over TLS": b"X: ",
+    "a header of a proxy": b"X: ",
+    "a body of a proxy": b"\r\n",
+    "a proxy's answer to who asks for a tunnel": b"X: ",
+}
+
+
+@pytest.fixture(scope="module")
+def ends(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> dict[str, BaseException | None]:
+    """How each ended: all at the same time, because each of them takes five seconds."""
+    bundle = tmp_path_factory.mktemp("authority") / "ca.pem"
+    authority.cert_pem.write_to_path(bundle)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(tls)
+
+    def ask(name: str) -> None:
+        over_tls = "TLS" in name
+        with serving(lambda connection: drip(connection, DRIPPING[name]), tls=tls if over_tls else None) as port:
+            scheme = "https" if "tunnel" in name else "http"
+            way = {"verify": str(bundle)} if over_tls else {"proxies": {scheme: f"http://127.0.0.1:{port}"}}
+            url = f"https://127.0.0.1:{port}" if over_tls else f"{scheme}://bi.example.com"
+            AnaplatClient(url, "token", read_timeout=0.5, max_retries=0, max_answer_mb=1, **way).list_datasets()
+
+    with ThreadPoolExecutor(len(DRIPPING)) as threads:
+        asked = {name: threads.submit(ask, name) for name in DRIPPING}
+    return {name: future.exception() for name, future in asked.items()}
+
+
+@pytest.mark.parametrize("name", DRIPPING)
+def test_an_answer_that_drips_over_tls_or_from_a_proxy_ends(
+    ends: dict[str, BaseException | None], name: str
+) -> None:
     """As any other."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
-
-    with serving(lambda connection: drip(connection, begin), tls=context) as port:
-        client = AnaplatClient(
-            f"https://127.0.0.1:{port}",
-            "the-token",
-            verify=bundle,
-            read_timeout=0.5,
-            max_retries=0,
-            max_answer_mb=1,
-        )
-        with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s"):
-            client.list_datasets()
-
-
-@pytest.mark.parametrize(("scheme", "begin"), [("http", b"X: "), ("http", b"\r\n"), ("https", b"X: ")])
-def test_an_answer_of_a_proxy_that_drips_ends(scheme: str, begin: bytes) -> None:
-    """The last is its answer to who asks for a tunnel."""
-    with serving(lambda connection: drip(connection, begin)) as port:
-        client = AnaplatClient(
-            f"{scheme}://bi.example.com",
-            "the-token",
-            read_timeout=0.5,
-            max_retries=0,
-            proxies={scheme: f"http://127.0.0.1:{port}"},
-        )
-        with pytest.raises(errors.AnaplatTimeoutError, match="did not end within 5 s"):
-            client.list_datasets()
+    assert isinstance(ends[name], errors.AnaplatTimeoutError)
+    assert "did not end within 5 s" in str(ends[name])
 
 
 def drip(connection: socket.socket, begin: bytes) -> None:

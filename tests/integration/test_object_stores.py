@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import numbers
+from conftest import LONG, numbers
 from gcp_storage_emulator.server import create_server
 from moto.server import ThreadedMotoServer
 from upath import UPath
@@ -142,7 +142,7 @@ def test_the_earlier_of_two_exports_of_parts_fails(
     platform.inject("read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 10 and not asked.set())
     with ThreadPoolExecutor() as pool:
         earlier = pool.submit(export_rows, client, plan)
-        assert asked.wait(60)
+        assert asked.wait(LONG)
         export_rows(client, plan)
         before = {name: (bucket / name).read_bytes() for name in contents(bucket) if not name.startswith(".")}
         go_on.set()

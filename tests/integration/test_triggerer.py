@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS
-from running import AIRFLOW_2, RunningAirflow, wait_until
+from running import AIRFLOW_2, RunningAirflow, WarmAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
@@ -22,17 +22,22 @@ COMPONENTS = ("scheduler", "triggerer") if AIRFLOW_2 else ("api-server", "dag-pr
 
 
 class Airflow(RunningAirflow):
-    """The components of an Airflow of its own."""
+    """The components of an Airflow in the home of the warm one, which runs its commands."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, warm: WarmAirflow) -> None:
+        warm.begin_anew()
+        self._warm = warm
         settings = {
             "AIRFLOW__CORE__EXECUTOR": "SequentialExecutor" if AIRFLOW_2 else "LocalExecutor",
             "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         }
-        super().__init__(home, settings)
+        super().__init__(warm.home, settings)
         self.environment.pop("AIRFLOW_CONN_ANAPLAT_DEFAULT", None)
+
+    def command(self, *arguments: str) -> None:
+        self._warm.command(*arguments, **self.environment)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
@@ -55,10 +60,9 @@ def until(condition: Callable[[], bool], airflow: Airflow) -> None:
 
 
 @pytest.fixture
-def airflow(tmp_path: Path, platform: Simulator) -> Iterator[Airflow]:
-    airflow = Airflow(tmp_path)
-    shutil.copy(DAG_FILE, tmp_path / "dags")
-    airflow.command("db", "migrate")
+def airflow(warm_airflow: WarmAirflow, platform: Simulator) -> Iterator[Airflow]:
+    airflow = Airflow(warm_airflow)
+    shutil.copy(DAG_FILE, warm_airflow.dags)
     airflow.command(
         "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
         "--conn-password", platform.token, "--conn-extra", '{"max_retries": 0}',

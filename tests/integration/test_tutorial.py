@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from markdown import PROJECT, Block, blocks_of, is_written_for_this_airflow
-from running import free_port
+from running import LONG, free_port
 
 from airflow_provider_anaplat.client import AnaplatClient
 
@@ -62,7 +62,7 @@ def _run(script: str, folder: Path) -> str:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     process = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env={**os.environ, "PATH": path},
-        capture_output=True, text=True, check=False, timeout=600,
+        capture_output=True, text=True, check=False, timeout=LONG,
     )  # fmt: skip
     assert process.returncode == 0, process.stdout + process.stderr
     return process.stdout

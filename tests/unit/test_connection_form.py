@@ -5,16 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import jsonschema
 import pytest
-from running import AIRFLOW_2, RELEASE
+from running import AIRFLOW_2, RELEASE, WarmAirflow
 
 from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat._airflow.releases import Connection
@@ -119,7 +115,6 @@ def test_a_template_that_is_no_address_is_refused(template: Any) -> None:
 
 
 FORM_OF_AIRFLOW_2 = """
-import json
 from airflow.providers_manager import ProvidersManager
 manager = ProvidersManager()
 secret = {
@@ -134,7 +129,6 @@ print("FORM" + json.dumps([
 """
 
 FORM_OF_AIRFLOW_3 = """
-import json
 from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 (form,) = [form for form in HookMetaService.hook_meta_data() if form.connection_type == "anaplat"]
 secret = {name: field["schema"].get("format") == "password" for name, field in form.extra_fields.items()}
@@ -146,12 +140,14 @@ print("FORM" + json.dumps([
 """
 
 
-def test_airflow_shows_the_form() -> None:
+def test_airflow_shows_the_form(warm_airflow: WarmAirflow) -> None:
     if RELEASE == (3, 0) and importlib.util.find_spec("flask_appbuilder") is None:
         pytest.skip("Airflow 3.0 shows a provider's fields only where Flask-AppBuilder is installed")
     form = FORM_OF_AIRFLOW_2 if AIRFLOW_2 else FORM_OF_AIRFLOW_3
-    printed = subprocess.run([sys.executable, "-c", form], capture_output=True, text=True, check=True).stdout
-    line = next(line for line in printed.splitlines() if line.startswith("FORM"))
+    warm_airflow.begin_anew()
+    printed = warm_airflow.run(form)
+    assert printed.returncode == 0, printed
+    line = next(line for line in printed.stdout.splitlines() if line.startswith("FORM"))
     secret, hidden, label, placeholder = json.loads(line.removeprefix("FORM"))
     assert secret == {name: name == "user_token" for name in FIELDS}
     assert hidden == ["login"]
@@ -168,13 +164,40 @@ def test_the_hooks_own_form_is_made_of_the_same_data() -> None:
 FIELDS_OF_ALL_WAYS = {"host": "bi.example.com/prefix", "schema": "https", "password": "s3cret/+%"}
 
 
+PORTS = [None, 0, 8443]
+COMMANDS_OF_AIRFLOW = """
+from airflow.__main__ import main
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["airflow", *command]
+    main()
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Airflow's command line exports of connections that it added, by their ports."""
+    path = tmp_path_factory.mktemp("exported") / "connections.json"
+    given, extra = FIELDS_OF_ALL_WAYS, {name: value for name, value in FILLED.items() if value is not None}
+    adds = [
+        ["connections", "add", str(port), "--conn-type", "anaplat", "--conn-host", given["host"],
+         "--conn-schema", given["schema"], "--conn-password", given["password"],
+         "--conn-extra", json.dumps(extra), *([] if port is None else ["--conn-port", str(port)])]
+        for port in PORTS
+    ]  # fmt: skip
+    warm_airflow.begin_anew()
+    ended = warm_airflow.run(COMMANDS_OF_AIRFLOW, json.dumps([*adds, ["connections", "export", str(path)]]))
+    assert ended.returncode == 0, ended
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
 def settings_of(conn_id: str) -> Any:
     return AnaplatHook(conn_id).get_conn()._transport._settings
 
 
-@pytest.mark.parametrize("port", [None, 0, 8443])
+@pytest.mark.parametrize("port", PORTS)
 def test_every_way_gives_the_same_client(
-    port: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    port: int | None, monkeypatch: pytest.MonkeyPatch, exported: dict[str, Any]
 ) -> None:
     given = {**FIELDS_OF_ALL_WAYS, "port": port}
     extra = {name: value for name, value in FILLED.items() if value is not None}
@@ -190,7 +213,7 @@ def test_every_way_gives_the_same_client(
         "OLD_FORM": json.dumps({"conn_type": "anaplat", **given, "login": "", "extra": json.dumps(as_texts)}),
         "URI": uri,
         "BY_HAND": by_hand,
-        "CLI": _by_cli(given, extra, tmp_path),
+        "CLI": json.dumps(exported[str(port)]),
     }
     for way, value in ways.items():
         monkeypatch.setenv(f"AIRFLOW_CONN_{way}", value)
@@ -199,19 +222,3 @@ def test_every_way_gives_the_same_client(
     assert settings["REST"].base_url == expected
     assert settings["REST"].token == given["password"]
     assert {way for way, found in settings.items() if found != settings["REST"]} == set()
-
-
-def _by_cli(given: dict[str, Any], extra: dict[str, Any], home: Path) -> str:
-    """Add a connection by Airflow's command line, and return what its export says of it."""
-    airflow, exported = Path(sys.executable).with_name("airflow"), home / "connections.json"
-    environment = {**os.environ, "AIRFLOW_HOME": str(home)}
-    port = [] if given["port"] is None else ["--conn-port", str(given["port"])]
-    for command in (
-        ["db", "migrate"],
-        ["connections", "add", "cli", "--conn-type", "anaplat", "--conn-host", given["host"],
-         "--conn-schema", given["schema"], "--conn-password", given["password"],
-         "--conn-extra", json.dumps(extra), *port],
-        ["connections", "export", str(exported)],
-    ):  # fmt: skip
-        subprocess.run([airflow, *command], env=environment, check=True, capture_output=True)
-    return json.dumps(json.loads(exported.read_text())["cli"])

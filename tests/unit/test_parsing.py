@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from running import once
+
 import airflow_provider_anaplat
 
 PACKAGE = Path(airflow_provider_anaplat.__file__).parent
@@ -54,9 +56,13 @@ print(json.dumps({"found": found, "before": sorted(before), "memory": memory, "e
 @cache
 def imported() -> list[dict[str, Any]]:
     """Import all modules in fresh processes, and return what each of these says."""
+    return [json.loads(line) for line in once("imported", import_all).read_text().splitlines()]
+
+
+def import_all(path: Path) -> None:
     command = [sys.executable, "-c", IMPORT, *MODULES]
     runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(RUNS)]
-    return [json.loads(run.stdout.splitlines()[-1]) for run in runs]
+    path.write_text("\n".join(run.stdout.splitlines()[-1] for run in runs))
 
 
 def new_modules() -> dict[str, str]:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import databases
 import pytest
 from databases import DATABASES, DRIVERS, Database, database, set_connection
 
@@ -19,6 +20,15 @@ def _opened(driver: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     with database(driver, folder) as found:
         set_connection(monkeypatch, found)
         yield found
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a driver or a server that is missing be one line of the summary, however many tests ask for it."""
+    report = yield
+    if report.when == "setup" and report.skipped and isinstance(report.longrepr, tuple):
+        report.longrepr = (databases.__file__, None, report.longrepr[2])
+    return report
 
 
 @pytest.fixture(params=DATABASES)

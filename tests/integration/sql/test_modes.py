@@ -166,7 +166,8 @@ def test_replace_keeps_what_belongs_to_the_table(postgres: Database, load: Any, 
     platform.platform.add_dataset("sales", numbers(4))
     load()
     assert postgres.rows("SELECT total FROM totals") == [(6,)]
-    assert postgres.rows("SELECT indexname FROM pg_indexes WHERE tablename = 'sales'") == [("by_n",)]
+    of_ours = f"tablename = 'sales' AND schemaname = '{postgres.schema}'"
+    assert postgres.rows(f"SELECT indexname FROM pg_indexes WHERE {of_ours}") == [("by_n",)]
     assert postgres.rows(
         "SELECT privilege_type FROM information_schema.role_table_grants "
         f"WHERE table_name = 'sales' AND table_schema = '{postgres.schema}' AND grantee = 'PUBLIC'"

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +14,7 @@ from typing import Any
 import pytest
 from conftest import numbers
 from databases import Database
+from running import WarmAirflow, wait_until
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, LoadError
@@ -27,13 +25,6 @@ OLD = [(100,), (101,)]
 LOADED = [(n,) for n in range(30)]
 # Pages of ten rows, one request at a time: the second is asked for when the first is in the table.
 SLOWLY: dict[str, Any] = {"page_size": 10, "concurrency": 1}
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def third_page(body: Any) -> bool:
@@ -229,7 +220,7 @@ def test_two_loads_at_once_of_a_table_that_is_missing(
             )
         )
         go_on.set()
-        assert (first.result(30)["rows"], second.result(30)["rows"]) == (30, 30)
+        assert (first.result()["rows"], second.result()["rows"]) == (30, 30)
     assert mysql.rows("SELECT n FROM sales ORDER BY n") == LOADED
     assert mysql.tables() == ["sales"]
 
@@ -245,8 +236,9 @@ def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: An
     assert stored(each) == LOADED
 
 
-CHILD = """
-import json, os, signal, sys
+# A worker that dies as soon as the rows are committed, before it could say so.
+WORKER = """
+import os, signal
 from types import SimpleNamespace
 from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 instance = SimpleNamespace(dag_id="dag", run_id="run", task_id="load", map_index=-1)
@@ -256,16 +248,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def worker(arguments: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """A worker that dies as soon as the rows are committed, before it could say so."""
-    return subprocess.Popen([sys.executable, "-c", CHILD, json.dumps(arguments)], env=dict(os.environ))
-
-
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
-def test_a_worker_that_dies_after_the_commit(db: Database, load: Any, arguments: dict[str, Any]) -> None:
+def test_a_worker_that_dies_after_the_commit(
+    db: Database, load: Any, warm_airflow: WarmAirflow, arguments: dict[str, Any]
+) -> None:
     old_table(db)
-    with worker(arguments) as process:
-        assert process.wait(60) == -signal.SIGKILL
+    warm_airflow.start(WORKER, json.dumps(arguments))
+    assert warm_airflow.wait() == -signal.SIGKILL
     assert stored(db) == expected(arguments["mode"])
     result = load("run", **arguments)
     assert (result["rows"], result["alreadyLoaded"]) == (30, arguments["mode"] == "append")
@@ -275,15 +264,21 @@ def test_a_worker_that_dies_after_the_commit(db: Database, load: Any, arguments:
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
 def test_a_worker_that_dies_in_the_middle(
-    db: Database, load: Any, platform: Simulator, arguments: dict[str, Any], existing: bool
+    db: Database,
+    load: Any,
+    platform: Simulator,
+    warm_airflow: WarmAirflow,
+    arguments: dict[str, Any],
+    existing: bool,
 ) -> None:
     if existing:
         old_table(db)
     go_on = threading.Event()
     platform.inject("read_rows", replies.hold(go_on), when=third_page)
-    with worker(arguments) as process:
-        wait_until(asked_for_third_page(platform))
-        process.kill()
+    worker = warm_airflow.start(WORKER, json.dumps(arguments))
+    wait_until(asked_for_third_page(platform))
+    os.kill(worker, signal.SIGKILL)
+    assert warm_airflow.wait() == -signal.SIGKILL
     go_on.set()
     if existing:
         assert stored(db) == OLD

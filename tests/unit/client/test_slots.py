@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import numbers
+from conftest import LONG, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.client.metrics import RETRIES
@@ -79,7 +79,7 @@ def test_who_waits_for_another_attempt_holds_no_place(platform: Simulator) -> No
     patient = limited(platform, 1, observer=lambda metric, *_: waits.set() if metric is RETRIES else None)
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(patient.list_datasets)
-        assert waits.wait(30)
+        assert waits.wait(LONG)
         assert limited(platform, 1).list_pages() == []
         assert not waiting.done()
         patient.close()
@@ -92,7 +92,7 @@ def test_closing_a_client_ends_its_wait_and_nobody_elses(platform: Simulator) ->
     with ThreadPoolExecutor(3) as pool:
         held = pool.submit(first.list_datasets)
         try:
-            assert asked.wait(30)
+            assert asked.wait(LONG)
             waiting, patient = pool.submit(second.list_datasets), pool.submit(third.list_datasets)
             second.close()
             with pytest.raises(errors.AnaplatClosedError, match="max_connections"):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import LONG
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.client.models import NewUser
@@ -41,7 +42,7 @@ def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
         thread.start()
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", received
         listener.shutdown(socket.SHUT_RDWR)
-    thread.join(timeout=5)
+    thread.join(LONG)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import LONG
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, TableQuery
@@ -183,7 +184,7 @@ def test_an_attempt_that_died_is_given_time(remembering: Run) -> None:
     next_attempt.start()
     wait_until(lambda: len(remembering.platform.requests("list_datasets")) > looks)
     act.set()
-    next_attempt.join(timeout=30)
+    next_attempt.join(LONG)
     assert [task.ds_id for task in found] == ["ds1"]
     assert (remembering.sent, remembering.created) == (1, 1)
 
@@ -282,8 +283,8 @@ def test_outside_of_a_dag_run_nothing_is_its_own(forgetful: Run) -> None:
     assert forgetful.created == 2
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 10) -> None:
-    end = datetime.now(UTC) + timedelta(seconds=seconds)
+def wait_until(true: Callable[[], bool]) -> None:
+    end = datetime.now(UTC) + timedelta(seconds=LONG)
     while not true():
         assert datetime.now(UTC) < end
         threading.Event().wait(0.01)

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import TEXTS
+from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.access.report import AccessReportError
@@ -211,7 +211,7 @@ def test_no_more_requests_are_in_flight_than_allowed(platform: Simulator, tmp_pa
     in_flight: list[int] = []
 
     def look() -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + LONG
         while len(platform.ledger) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)
         # Three are on their way, and whoever could send a fourth has had the time to.
@@ -222,7 +222,7 @@ def test_no_more_requests_are_in_flight_than_allowed(platform: Simulator, tmp_pa
     thread = threading.Thread(target=look)
     thread.start()
     result = report(tmp_path / "x.csv", [f"u{number}" for number in range(9)], concurrency=3)
-    thread.join(30)
+    thread.join(LONG)
     assert in_flight == [3]
     assert result["users"] == 9
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import numbers
+from conftest import LONG, numbers
 from exports import FORMATS, export_rows, read_back
 from upath import UPath
 
@@ -223,7 +223,7 @@ def test_a_failed_export_sends_no_more_requests(platform: Simulator, tmp_path: P
         export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "x.parquet", "parquet")
     started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
     for thread in started:
-        thread.join(timeout=10)
+        thread.join(LONG)
         assert not thread.is_alive()
 
 
@@ -234,7 +234,7 @@ def test_an_export_whose_first_page_fails_leaves_no_thread(platform: Simulator, 
         export_rows(client, RowQuery("no such dataset"), tmp_path / "x.csv", "csv")
     started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
     for thread in started:
-        thread.join(timeout=10)
+        thread.join(LONG)
         assert not thread.is_alive()
 
 
@@ -308,7 +308,7 @@ def test_a_signal_ends_an_export(platform: Simulator, tmp_path: Path, file_forma
     ) as process:
         assert process.stdout is not None
         while len(platform.requests("read_rows")) < 3:
-            assert asked.wait(timeout=30)
+            assert asked.wait(LONG)
         process.send_signal(signal.SIGUSR1)
         assert process.stdout.readline() == "timed out\n"
         assert list(tmp_path.iterdir()) == []

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from conftest import LONG
 
 from airflow_provider_anaplat.rows.feed import feed
 
@@ -82,7 +83,7 @@ def test_a_consumer_that_waits_for_long_is_no_dead_lock() -> None:
 
     def consume(items: Iterator[int]) -> None:
         next(items)
-        assert go_on.wait(timeout=30)
+        assert go_on.wait(LONG)
         list(items)
 
     def produce() -> Iterator[int]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import numbers
+from conftest import LONG, numbers
 from exports import export_rows
 from upath import UPath
 
@@ -102,7 +102,7 @@ def begun(platform: Simulator, go_on: threading.Event) -> Iterator[Callable[[Cal
                 "read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 20 and not asked.set()
             )
             future = pool.submit(work)
-            assert asked.wait(60)
+            assert asked.wait(LONG)
             return future
 
         yield begin

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import requests
-from conftest import TEXTS, numbers
+from conftest import LONG, TEXTS, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.simulator import Simulator, Table
@@ -20,11 +20,11 @@ from airflow_provider_anaplat.simulator.tables import rows_json
 def post(platform: Simulator, path: str, body: Any, **headers: str) -> requests.Response:
     headers = {"content-type": "application/json", **headers}
     data = body if isinstance(body, bytes) else json.dumps(body)
-    return requests.post(f"{platform.url}/public-api/{path}", data=data, headers=headers, timeout=10)
+    return requests.post(f"{platform.url}/public-api/{path}", data=data, headers=headers, timeout=LONG)
 
 
 def test_only_post(platform: Simulator) -> None:
-    assert requests.get(f"{platform.url}/public-api/data-source/list", timeout=10).status_code == 405
+    assert requests.get(f"{platform.url}/public-api/data-source/list", timeout=LONG).status_code == 405
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"not json", b"null"])

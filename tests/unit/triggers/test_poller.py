@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from conftest import TEXTS
+from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.lookup import Lookup
@@ -39,7 +39,7 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Run to the end, and see that no thread and no task is left."""
 
     async def main() -> Any:
-        result = await asyncio.wait_for(coroutine, 30)
+        result = await asyncio.wait_for(coroutine, LONG)
         assert [
             task for task in asyncio.all_tasks() if task is not asyncio.current_task() and not task.cancelling()
         ] == []
@@ -48,7 +48,7 @@ def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
     result = asyncio.run(main())
     for thread in threading.enumerate():
         if thread.name.startswith("anaplat-anaplat_default"):
-            thread.join(10)
+            thread.join(LONG)
             assert not thread.is_alive()
     return result
 

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from airflow.triggers.base import BaseTrigger
-from conftest import TEXTS
+from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.platform import Platform
@@ -99,7 +99,7 @@ KINDS = {
 
 async def threads_and_files() -> tuple[int, int]:
     """Return how many threads there are, and how many open files, once the last poller's thread has ended."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LONG):
         while any(thread.name.startswith("anaplat-anaplat_default") for thread in threading.enumerate()):
             await asyncio.sleep(0.01)
     return threading.active_count(), psutil.Process().num_fds()
@@ -107,7 +107,7 @@ async def threads_and_files() -> tuple[int, int]:
 
 async def nothing_is_left_of(before: tuple[int, int]) -> None:
     """Wait until there are no more threads and open files than before; a socket takes a moment to be closed."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LONG):
         while any(now > then for now, then in zip(await threads_and_files(), before, strict=True)):
             await asyncio.sleep(0.01)
 
@@ -153,7 +153,7 @@ class Shift:
         self.kind.prepare(self.platform.platform)
         enough = self.polls + POLLS
         waiting = [asyncio.create_task(self.event()) for _ in range(WAITERS)]
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(LONG):
             while self.polls < enough:
                 await asyncio.sleep(0.01)
                 assert not any(task.done() for task in waiting)
