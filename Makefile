@@ -17,13 +17,14 @@ INSTALL = $(PIP) install --quiet --python $(BIN)/python --constraint $(CONSTRAIN
 COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 # As many processes as cores. The tests of a file stay together, for what they share, and the longest files come first.
 PROCESSES ?= logical
-TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 10 tests/integration tests/unit
+TESTED ?= tests/integration tests/unit
+TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 10 $(TESTED)
 
-.PHONY: help bench demo ui test test-system test-all coverage lint types check docs build sbom pins clean constraints
+.PHONY: help bench demo test test-system test-all coverage lint types check docs build sbom mysqlclient pins clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(RUNS) ## Run the example DAG on Airflow against the embedded platform
 	@$(BIN)/python demo/run.py
@@ -74,6 +75,9 @@ sbom: build ## Install the wheel alone and write its bill of materials to dist/s
 	$(PYTHON) -m venv --without-pip $(ALONE)
 	$(PIP) install --quiet --python $(ALONE)/bin/python --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" dist/*.whl
 	$(BIN)/python .ci/sbom.py $(ALONE) dist/sbom.cdx.json
+
+mysqlclient: $(INSTALLED) ## Install MySQL's other driver, which has to be compiled, for the tests that want it
+	@$(INSTALL) mysqlclient
 
 pins: $(BIN)/python ## Resolve this package under each official constraint file of Airflow
 	@$(BIN)/python .ci/resolve.py $(BIN)/uv

@@ -134,6 +134,15 @@ class RunningAirflow:
             return False
 
 
+def for_this_release(dag: str) -> str:
+    """Return a DAG file of the documents as they say that it is written for the release that is tested."""
+    return (
+        dag.replace("from airflow.sdk import", "from airflow.providers.common.compat.sdk import")
+        if AIRFLOW_2
+        else dag
+    )
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

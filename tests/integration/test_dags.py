@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import numbers
-from running import AIRFLOW_2, RELEASE, WarmAirflow
+from running import AIRFLOW_2, RELEASE, WarmAirflow, for_this_release
 
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -44,7 +44,9 @@ print("RESULT" + json.dumps([
 def airflow(warm_airflow: WarmAirflow) -> WarmAirflow:
     warm_airflow.begin_anew()
     shutil.copytree(DAGS, warm_airflow.dags, dirs_exist_ok=True)
-    shutil.copytree(EXAMPLES, warm_airflow.dags, ignore=shutil.ignore_patterns(*ELSEWHERE), dirs_exist_ok=True)
+    for example in EXAMPLES.glob("*.py"):
+        if example.name not in ELSEWHERE:
+            (warm_airflow.dags / example.name).write_text(for_this_release(example.read_text()))
     return warm_airflow
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from markdown import PROJECT, Block, blocks, documents, is_written_for_this_airflow
+from running import for_this_release
 
 from airflow_provider_anaplat.simulator import Simulator
 
@@ -21,7 +22,8 @@ BLOCKS = blocks()
 PYTHON = [block for block in BLOCKS if block.language == "python" and not block.not_run]
 SHELL = [block for block in BLOCKS if block.language in ("sh", "") and not block.not_run]
 SHOWN = {"text", "python", "sh", ""}  # what is printed, and what is run; the README's commands have no language
-TARGETS = set(re.findall(r"^([a-z]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", (PROJECT / "Makefile").read_text(), re.MULTILINE))
+OFFICIAL = re.compile(r"https://[\w./]+/airflow/constraints-[\d.]+/constraints-3\.\d+\.txt")
 EXTRAS = set(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
 
 
@@ -48,7 +50,7 @@ def _sample(block: Block) -> Any:
 @pytest.mark.parametrize("sample", map(_sample, PYTHON))
 def test_a_sample_runs(sample: Block, platform: Simulator, connect: Callable[..., None]) -> None:
     connect(platform)
-    exec(compile(sample.text, str(sample), "exec"), {"__name__": "sample"})
+    exec(compile(for_this_release(sample.text), str(sample), "exec"), {"__name__": "sample"})
 
 
 @pytest.mark.parametrize("block", SHELL, ids=str)
@@ -84,7 +86,11 @@ def _makes(command: list[str]) -> None:
 
 
 def _installs(command: list[str]) -> None:
-    for requirement in command[2:]:
+    words = iter(command[2:])
+    for requirement in words:
+        if requirement == "--constraint":
+            assert OFFICIAL.fullmatch(next(words))
+            continue
         name, extras = re.fullmatch(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()  # type: ignore[union-attr]
         assert name == "airflow-provider-anaplat"
         assert set((extras or "").split(",")) - {""} <= EXTRAS
