@@ -117,7 +117,8 @@ def write_access_report(
         raise AnaplatRequestError("concurrency must be at least 1.")
     summary = AccessSummary()
     with closing(_frames(client, query, summary)) as frames:
-        summary.bytes = write_file(path, suffix, sink, frames, COLUMNS)
+        given = frames if sink.typed else (frame.cast(pl.String) for frame in frames)
+        summary.bytes = write_file(path, suffix, sink, given, COLUMNS)
     return summary
 
 

@@ -43,7 +43,11 @@ class Sink(Protocol):
     finite: ClassVar[bool]
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
-        """Write all frames, in their order; none makes a valid file without rows."""
+        """Write all frames, in their order; none makes a valid file without rows.
+
+        :param frames: of the columns' types, or of text alone where the format keeps no types
+        :raises OSError: the file does not take all of it
+        """
 
 
 @dataclass(frozen=True)
