@@ -79,6 +79,8 @@ class RunningAirflow:
             "AIRFLOW__API__WORKERS": "1",
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(64),
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
+            # Where the API server is busy with as many tasks, one is lost after five seconds otherwise.
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(LONG),
             "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
             **settings,
