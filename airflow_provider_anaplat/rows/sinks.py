@@ -183,7 +183,7 @@ def _check_csv(frame: pl.DataFrame, written: int, quotes: int) -> None:
 
 
 def _total(frame: pl.DataFrame, numbers: pl.Expr) -> int:
-    return int(frame.select(pl.sum_horizontal(pl.lit(0), numbers.sum())).item())
+    return int(frame.select(pl.sum_horizontal(pl.lit(0), numbers.sum().cast(pl.Int64))).item())
 
 
 def _check_rows(written: int, expected: int) -> None:

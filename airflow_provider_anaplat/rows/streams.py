@@ -1,4 +1,4 @@
-"""What stands between a sink and its file: compression, and encodings other than UTF-8."""
+"""What stands between a sink and its file: a memory for failures, compression, encodings other than UTF-8."""
 
 from __future__ import annotations
 
