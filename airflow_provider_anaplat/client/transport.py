@@ -242,7 +242,7 @@ class Transport:
         except requests.RequestException as error:
             # Not "from error": what lower layers say may hold an address with a password, or query parameters.
             raise connection_error(name, settings.base_url, error, request.secrets) from None
-        except ValueError:  # of Python, which reads a piece's negative length and then so many bytes
+        except (ValueError, OverflowError):  # of Python, which reads a piece's length and then so many bytes
             raise errors.AnaplatInvalidAnswerError(
                 f"{name}: the answer is no valid HTTP.", operation=name
             ) from None

@@ -268,9 +268,17 @@ def test_what_is_packed_and_unpacks_to_nothing_ends_too() -> None:
     assert next(nothing, None) is not None
 
 
-def test_a_piece_of_a_negative_length_is_no_answer() -> None:
-    with pytest.raises(errors.AnaplatInvalidAnswerError, match="no valid HTTP"):
-        list_datasets(answer([b"-2\r\n"], "Transfer-Encoding: chunked"))
+@pytest.mark.parametrize(
+    ("length", "error"),
+    [
+        (b"-2", errors.AnaplatInvalidAnswerError),
+        (b"-10000000000000000", errors.AnaplatInvalidAnswerError),
+        (b"10000000000000000", errors.AnaplatTruncatedAnswerError),
+    ],
+)
+def test_a_piece_of_an_impossible_length_is_no_answer(length: bytes, error: type[errors.AnaplatError]) -> None:
+    with pytest.raises(error):
+        list_datasets(answer([length + b"\r\n"], "Transfer-Encoding: chunked"))
 
 
 @pytest.mark.parametrize("setting", ["max_answer_mb", "max_connections"])
