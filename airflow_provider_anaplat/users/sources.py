@@ -15,7 +15,8 @@ from typing import Any, BinaryIO, Protocol
 from airflow_provider_anaplat.users.columns import Column, ColumnError, columns, user_fields
 from airflow_provider_anaplat.users.errors import InvalidUsersError, SourceError
 
-_ROWS_AT_A_TIME = 1_000
+# Each piece is looked for from the beginning of its row group, so small ones would take long.
+_ROWS_OF_PARQUET = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +164,8 @@ class ParquetSource(_FileSource):
                 frame = pl.scan_parquet(self._path if type(self._path) is type(Path()) else file.read())
                 places = _columns(self, frame.collect_schema().names())
                 number = 0
-                for batch in frame.collect_batches(chunk_size=_ROWS_AT_A_TIME, maintain_order=True):
-                    for number, values in enumerate(batch.iter_rows(), number + 1):  # noqa: B020 - it counts on
+                while not (piece := frame.slice(number, _ROWS_OF_PARQUET).collect()).is_empty():
+                    for number, values in enumerate(piece.iter_rows(), number + 1):  # noqa: B020 - it counts on
                         yield number, user_fields(places, values)
             except pl.exceptions.PolarsError as error:
                 raise _unreadable(self, str(error).splitlines()[0]) from None
