@@ -271,10 +271,11 @@ def _kind(cell: Any, answer: Answer) -> str:
 
 def _columns(names: list[str]) -> list[pl.Expr]:
     """Return what takes each column out of rows that all have a cell for each."""
-    cells = pl.col("rows").explode(**_EXPLODE)
+    cells = pl.col("cells")
     return [cells.gather_every(len(names), index).alias(name) for index, name in enumerate(names)]
 
 
 def _frame(rows: pl.Series, columns: list[pl.Expr]) -> pl.DataFrame:
     # In this thread: to share the little work of a slice with others takes longer than to do it.
-    return rows.to_frame("rows").select_seq(columns)
+    cells = rows.to_frame("cells").select_seq(pl.col("cells").explode(**_EXPLODE))
+    return cells.select_seq(columns)
