@@ -104,7 +104,7 @@ PLACEHOLDERS = {
     "read_timeout": "300",
     "max_retries": "4",
     "max_connections": "8",
-    "max_answer_mb": "1024",
+    "max_answer_mb": "256",
     "verify": "true",
     "cert": "/etc/anaplat/client.pem",
     "proxies": '{"https": "http://proxy:3128"}',

@@ -1,4 +1,4 @@
-"""The adapter of the session: an answer has to end in time, from its status line to its last byte."""
+"""The adapter of the session: each request gets its own answer, and an answer has to end in time."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse, parse_headers
 from time import monotonic
 from typing import Any, cast
 
@@ -17,6 +16,8 @@ from requests.utils import get_auth_from_url, prepend_scheme_if_needed
 from urllib3 import HTTPConnectionPool
 
 _LONGEST_ANSWER = 10  # times the read time-out
+_MOST_INTERIM_ANSWERS = 16
+_SWITCHING_PROTOCOLS = 101
 
 
 class AnswerTooSlowError(TimeoutError):
@@ -34,15 +35,15 @@ class TimedAdapter(HTTPAdapter):
     """
 
     def __init__(self, read_timeout: float, **arguments: Any) -> None:
-        self._response_class = partial(_TimedResponse, _LONGEST_ANSWER * read_timeout)
+        self._seconds = _LONGEST_ANSWER * read_timeout
         super().__init__(**arguments)
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
-        """Return the connections to where a request goes, through a proxy or not; they time their answers."""
+        """Return the connections to where a request goes, through a proxy or not; they watch their answers."""
         pool = cast(HTTPConnectionPool, super().get_connection_with_tls_context(*args, **kwargs))
-        if not hasattr(pool.ConnectionCls, "timed"):
-            timed = {"timed": True, "response_class": staticmethod(self._response_class)}
-            pool.ConnectionCls = type(pool.ConnectionCls.__name__, (pool.ConnectionCls,), timed)
+        if not issubclass(pool.ConnectionCls, _Watching):
+            watching = {"seconds": self._seconds}
+            pool.ConnectionCls = type(pool.ConnectionCls.__name__, (_Watching, pool.ConnectionCls), watching)
         return pool
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
@@ -65,10 +66,72 @@ class TimedAdapter(HTTPAdapter):
             yield self.proxy_headers(address).get("Proxy-Authorization", "").removeprefix("Basic ")
 
 
-class _TimedResponse(HTTPResponse):
-    def __init__(self, seconds: float, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fp = io.BufferedReader(_Timed(self.fp.detach(), seconds))
+class _Watching:
+    """A connection that knows of what comes over it.
+
+    :cvar seconds: that an answer may take
+    """
+
+    seconds: float
+
+    def response_class(self, *args: Any, **kwargs: Any) -> HTTPResponse:
+        """Return what reads an answer."""
+        return _WatchedResponse(self, *args, **kwargs)
+
+
+class _WatchedResponse(HTTPResponse):
+    """An answer that ends in time, and that is the answer to the request.
+
+    Python takes an interim answer other than 100 for the answer. The one that follows, and any bytes beyond a
+    body, would be read as the answer to the next request: a connection on which there was more than one plain
+    answer is not used again.
+    """
+
+    def __init__(self, connection: Any, sock: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self._connection = connection
+        self._socket = sock
+        self._received = _Timed(self.fp.detach(), connection.seconds)
+        self.fp = io.BufferedReader(self._received)
+        self._interim_answers = 0
+
+    def begin(self) -> None:
+        """Read the status line and the headers of the answer.
+
+        :raises HTTPException: where its body ends cannot be told
+        """
+        super().begin()
+        if len({length.strip() for length in self.headers.get_all("Content-Length", [])}) > 1:
+            raise HTTPException("the answer has several lengths")
+        framed_twice = "Content-Length" in self.headers and "Transfer-Encoding" in self.headers
+        if self._interim_answers or framed_twice or self.headers.defects:
+            self.will_close = True
+        # What is no header, urllib3 would write into the log, secrets that the platform repeats included.
+        self.headers.defects.clear()
+        self.headers.set_payload("")
+
+    def _read_status(self) -> tuple[str, int, str]:
+        while True:
+            version, status, reason = super()._read_status()  # type: ignore[misc]  # as its stub leaves it out
+            if not 100 <= status < 200:
+                return version, status, reason
+            self._interim_answers += 1
+            if status == _SWITCHING_PROTOCOLS or self._interim_answers > _MOST_INTERIM_ANSWERS:
+                raise HTTPException(f"HTTP {status} is no answer")
+            parse_headers(self.fp)
+
+    def _close_conn(self) -> None:
+        self._received.end()
+        is_over = self.fp.closed or not (self.fp.peek() or _pending(self._socket))
+        super()._close_conn()  # type: ignore[misc]  # as its stub leaves it out
+        if self.headers is not None and not is_over:  # a proxy's answer to CONNECT has none, and the rest is TLS
+            self._connection.close()
+
+
+def _pending(sock: Any) -> int:
+    """Return how many bytes of a socket were decrypted and not read."""
+    pending = getattr(getattr(sock, "sslobj", sock), "pending", None)
+    return pending() if pending else 0
 
 
 class _Timed(io.RawIOBase):
@@ -78,11 +141,18 @@ class _Timed(io.RawIOBase):
         self._received = received
         self._seconds = seconds
         self._end = monotonic() + seconds
+        self._ended = False
+
+    def end(self) -> None:
+        """Receive nothing more."""
+        self._ended = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
+        if self._ended:
+            return 0
         if monotonic() > self._end:
             raise AnswerTooSlowError(
                 f"the answer did not end within {self._seconds:g} s, {_LONGEST_ANSWER} times `read_timeout`"

@@ -1,12 +1,17 @@
-"""Whether the settings of a client can work; each check raises AnaplatSettingsError, and shows no secret."""
+"""Whether the settings of a client, and the path of a call, can work; no check shows a secret."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
 
-from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+from airflow_provider_anaplat.client.errors import AnaplatRequestError, AnaplatSettingsError
+from airflow_provider_anaplat.client.operations import PATH_PREFIX
+
+_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd]")
 
 
 def checked_base_url(base_url: str) -> str:
@@ -63,3 +68,19 @@ def checked_token(name: str, token: str) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise AnaplatSettingsError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
     return token
+
+
+def checked_path(path: str) -> str:
+    """Return the path of a call that leads nowhere but to the Public API.
+
+    :raises AnaplatRequestError: it may lead elsewhere
+    """
+    # As a server or a proxy may read it, some of which decode twice, or take what is much the same for the same.
+    plain = normalize("NFKC", unquote(path))
+    dots = {".", ".."}.intersection(plain.split("/"))
+    if not path.startswith(PATH_PREFIX) or dots or _NEVER_IN_A_PATH.search(plain):
+        raise AnaplatRequestError(
+            f"The path {path!r} is refused: it must start with {PATH_PREFIX} and hold no `..`, no query "
+            "(use params), no space, and none of % ; \\, escaped or not."
+        )
+    return path

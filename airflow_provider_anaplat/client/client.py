@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from airflow_provider_anaplat.client import operations
 from airflow_provider_anaplat.client.checks import (
@@ -17,6 +17,7 @@ from airflow_provider_anaplat.client.checks import (
     check_limits,
     check_proxies,
     checked_base_url,
+    checked_path,
     checked_token,
 )
 from airflow_provider_anaplat.client.envelope import Answer
@@ -36,11 +37,11 @@ from airflow_provider_anaplat.client.models import (
     SubscriptionPlan,
     TaskStatus,
 )
-from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, PATH_PREFIX, Operation
+from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.client.redaction import redact, secrets_in
 from airflow_provider_anaplat.client.tasks import TaskStatusCall, read_task
 from airflow_provider_anaplat.client.transport import Settings, Transport
-from airflow_provider_anaplat.client.validation import validated_answer, validated_record
+from airflow_provider_anaplat.client.validation import validated_answer, validated_echo, validated_record
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
@@ -83,7 +84,7 @@ class AnaplatClient:
         read_timeout: float = 300,
         max_retries: int = 4,
         max_connections: int | None = None,
-        max_answer_mb: int = 1024,
+        max_answer_mb: int = 256,
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
@@ -207,7 +208,9 @@ class AnaplatClient:
         :param request: what to create; fields that are None are not sent
         :raises AnaplatOutcomeUnknownError: the answer was lost; the dataset may or may not be created
         """
-        return self._send(operations.CREATE_DATASET, json=request.model_dump(by_alias=True, exclude_none=True))
+        operation = operations.CREATE_DATASET
+        body = request.model_dump(by_alias=True, exclude_none=True)
+        return self._transport.send(operation, operation.path, partial(validated_echo, CreationTask), json=body)
 
     def list_authorized_datasets(self, user_id: str) -> list[AuthorizedResource]:
         """Return the datasets that a user may access (operation 5).
@@ -299,7 +302,7 @@ class AnaplatClient:
         (task_id,) = ids
         how = TaskStatusCall.of(self._settings.task_status, call)
         operation = how.operation(task_id)
-        path, params = _checked_path(operation.path), how.params_for(task_id)
+        path, params = checked_path(operation.path), how.params_for(task_id)
         return Lookup(
             {task_id: self._transport.send(operation, path, read_task, params=params)}, lambda task: task, ids
         )
@@ -328,10 +331,10 @@ class AnaplatClient:
         :raises AnaplatOutcomeUnknownError: the answer to a call that is not repeatable was lost
         """
         operation: Operation[Any] = Operation(
-            path, _checked_path(path), token_in, repeatable, object, method.upper()
+            path, checked_path(path), token_in, repeatable, object, method.upper()
         )
         return self._transport.send(
-            operation, operation.path, partial(validated_answer, object), json=json, params=params
+            operation, operation.path, partial(validated_echo, object), json=json, params=params
         )
 
     def _lookup(
@@ -359,16 +362,6 @@ class AnaplatClient:
         return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)
 
 
-def _checked_path(path: str) -> str:
-    segments = unquote(path).split("/")
-    if not path.startswith(PATH_PREFIX) or ".." in segments or "." in segments or re.search(r"[?#\\\s]", path):
-        raise AnaplatRequestError(
-            f"The path {path!r} is refused: it must start with {PATH_PREFIX} and hold no `..`, no query "
-            "(use params) and no space."
-        )
-    return path
-
-
 def _path(operation: Operation[Any], ids: Mapping[str, str]) -> str:
     for name, value in ids.items():
         if not isinstance(value, str) or not value.strip() or "/" in value or value in (".", ".."):
@@ -391,5 +384,10 @@ def _rows_body(
     if sort_by is not None:
         body["sortFactor"] = {"name": sort_by, "sortType": sort_type}
     if filter_ is not None:
+        if not isinstance(filter_, Mapping):
+            raise AnaplatRequestError(
+                f"read_rows: filter is a {type(filter_).__name__} and must be an object; a template gives one "
+                "where the DAG has render_template_as_native_obj=True. Nothing was sent."
+            )
         body["filter"] = dict(filter_)
     return body

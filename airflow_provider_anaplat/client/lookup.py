@@ -73,7 +73,9 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
     :param key: name of the field that holds a record's id; what has none is left out
     :raises AnaplatError: as :func:`read_payload`, and where the answer is no list
     """
-    payload = read_payload(answer, lambda body: json.loads(body, object_hook=partial(_flat, key)))
+    payload = read_payload(
+        answer, lambda answer: answer.parsed(partial(json.loads, object_hook=partial(_flat, key)))
+    )
     if not isinstance(payload, list):
         raise answer.error(AnaplatInvalidAnswerError, "the answer's `response` is not a list.")
     return {

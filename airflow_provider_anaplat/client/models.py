@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import pendulum
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
+
+T = TypeVar("T")
+# A list that is read up to its first error: each takes far more memory than what it is about.
+Items = Annotated[list[T], Field(fail_fast=True)]
 
 _TIMESTAMP_FORMAT = "%Y-%m-%d %H:%M:%S%z"
 
@@ -76,7 +80,7 @@ class ColumnGroup(_Record):
     """One group of a grouped column."""
 
     group_name: str | None = None
-    selected_values: list[str] | None = None
+    selected_values: Items[str] | None = None
     is_other_group: bool | None = None
 
 
@@ -88,7 +92,7 @@ class Consolidation(_Record):
     display_all_others: str | None = None
     source_fd_type: str | None = None
     group_type: str | None = None
-    groups: list[ColumnGroup] | None = None
+    groups: Items[ColumnGroup] | None = None
 
 
 class Column(_Record):
@@ -145,8 +149,8 @@ class Dataset(_DatasetFields):
 class DatasetData(_DatasetFields):
     """Rows of a dataset with its columns: each row is a list of texts or None, one per column."""
 
-    columns: list[Column]
-    preview: list[list[str | None]]
+    columns: Items[Column]
+    preview: Items[Items[str | None]]
     storage_id: str | None = None
     version: int | None = None
 
@@ -194,7 +198,7 @@ class CreateDatasetRequest(_Record):
     parent_dir_id: str | None = None
     cron: Cron | None = None
     real_time_update_setting: RealTimeUpdate | None = None
-    primary_key_columns: list[str] | None = None
+    primary_key_columns: Items[str] | None = None
     platform_index_incremental_update_setting: IncrementalUpdate | None = None
 
 
@@ -234,7 +238,7 @@ class AuthorizedResource(_Record):
 
     id: str
     name: str | None = None
-    sources: list[GrantingSubject] | None = None
+    sources: Items[GrantingSubject] | None = None
     is_owner: bool | None = None
     is_inherit: bool | None = None
     can_export: bool | None = None
@@ -279,7 +283,7 @@ class NewUser(_Record):
     email: str | None = None
     mobile: str | None = None
     enabled: bool | None = None
-    user_group_ids: list[str] | None = None
+    user_group_ids: Items[str] | None = None
     user_defined_properties: dict[str, str] | None = None
 
 
@@ -297,7 +301,7 @@ class CreatedUsers(_Record):
 class ExistingUsers(_Record):
     """The answer to the extension ``users/get``: which of the loginIds asked for exist."""
 
-    user_exist: list[str]
+    user_exist: Items[str]
 
 
 class UserRecord(_Record):
@@ -310,7 +314,7 @@ class UserRecord(_Record):
     email: str | None = None
     login_id: str | None = None
     dom_id: str | None = None
-    role: list[str] | None = None
+    role: Items[str] | None = None
     last_login_time: Timestamp = None
     pwd_version: int | None = None
     enabled: bool | None = None

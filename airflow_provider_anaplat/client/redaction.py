@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import html
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote_plus
 
 _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
 _EXCERPT_LENGTH = 200
+_MOST_READINGS = 200
+_ESCAPED = re.compile(r"[\\%&+\0]")
+_BACKSLASH = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|(.))", re.DOTALL
+)
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SAME_IN_EVERY_FORM = re.compile(r"[A-Za-z0-9_.~-]+")
 
 
@@ -40,28 +49,73 @@ def without_secrets(value: Any) -> Any:
     return [without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
+def without_values(value: Any, secrets: Iterable[str]) -> Any:
+    """Return plain JSON with the secrets masked wherever a text or a key holds one."""
+    if isinstance(value, dict):
+        return {redact(key, secrets): without_values(item, secrets) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_values(item, secrets) for item in value]
+    return redact(value, secrets) if isinstance(value, str) else value
+
+
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Replace every secret in the text, also where the text holds it escaped as JSON."""
+    """Mask every secret in a text.
+
+    Where the text holds one escaped (for an address, as JSON, as HTML, or one within another), in a form that is
+    not among the usual ones, nothing of the text is left.
+    """
+    secrets = [secret for secret in secrets if secret]
     # No form of a secret is shorter than the secret.
-    forms = {form for secret in secrets if 0 < len(secret) <= len(text) for form in _forms(secret)}
+    forms = {form for secret in secrets if len(secret) <= len(text) for form in _forms(secret)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, _MASK)
+    if _ESCAPED.search(text):
+        readings = list(islice(_readings(text), _MOST_READINGS))
+        if len(readings) == _MOST_READINGS or any(_is_in(readings, secret) for secret in secrets):
+            return _MASK
     return text
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """Return a secret as it may stand in a text: as it is, quoted, or as JSON, also as JSON within JSON."""
+    """Return a secret as it mostly stands in a text: as it is, quoted, as JSON (also within JSON), or as HTML."""
     if _SAME_IN_EVERY_FORM.fullmatch(secret):
         return (secret,)
-    forms = [secret, repr(secret)[1:-1]]
+    forms = [secret, repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)]
     for address in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
         forms += [address, re.sub("%..", lambda escape: escape.group().lower(), address)]
     for ascii_only in (True, False):
         form = secret
         for _ in range(3):
             form = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
-            forms.append(form)
+            forms += [form, form.replace("/", r"\/")]
     return tuple(forms)
+
+
+def _is_in(readings: Sequence[str], secret: str) -> bool:
+    *_, plain = _readings(secret)
+    # Where a secret ends in a backslash, what follows on it in the text is taken for escaped.
+    plain, text = plain.replace("\\", ""), readings[-1].replace("\\", "")
+    return (plain != "" and plain in text) or any(secret in reading for reading in readings)
+
+
+def _readings(text: str) -> Iterator[str]:
+    """Yield what is left of a text as escapes of JSON, HTML and addresses are undone, until there are no more."""
+    before = None
+    while text != before:
+        before = text
+        for undo in (_without_backslashes, html.unescape, unquote_plus):
+            yield (text := undo(text))
+
+
+def _without_backslashes(text: str) -> str:
+    plain = _BACKSLASH.sub(_character, text).replace("\0", "")
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves that were escaped apart
+
+
+def _character(escape: re.Match[str]) -> str:
+    *codes, plain = escape.groups()
+    code = next(filter(None, codes), None)
+    return _CONTROLS.get(plain, plain) if code is None else chr(min(int(code, 16), sys.maxunicode))
 
 
 def without_half_characters(text: str) -> str:
@@ -76,20 +130,30 @@ def without_userinfo(text: str) -> str:
 
 def without_token_in_address(record: logging.LogRecord) -> bool:
     """Mask, as a filter of a logger, the token in the query of an address that is logged."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(
-            re.sub(r"([?&]token=)[^&\s]*", rf"\1{_MASK}", value) if isinstance(value, str) else value
-            for value in record.args
-        )
+    said = record.getMessage()
+    shown = re.sub(r"([?&]token=)[^&\s]*", rf"\1{_MASK}", said)
+    if shown != said:
+        record.msg, record.args = shown, ()
     return True
 
 
 def excerpt(body: bytes, secrets: Iterable[str]) -> str:
     """Return the start of a body on one line, secrets removed before it is cut."""
-    secrets = list(secrets)
     start = body[: _EXCERPT_LENGTH * 20]
-    text = redact(start.decode("utf-8", errors="replace"), secrets)
-    if len(body) > len(start):  # where the start ends, a secret may be cut in two
-        text = text[: -max((len(form) for secret in secrets for form in _forms(secret)), default=0) or None]
-    text = " ".join(text.split())
-    return text if len(text) <= _EXCERPT_LENGTH else text[:_EXCERPT_LENGTH] + "…"
+    text = start.decode(json.detect_encoding(start), errors="replace")
+    return shortened(text, secrets, _EXCERPT_LENGTH, is_cut=len(body) > len(start))
+
+
+def shortened(text: str, secrets: Iterable[str], length: int, *, is_cut: bool = False) -> str:
+    """Return the start of a text on one line, secrets removed before it is cut.
+
+    :param length: characters at most
+    :param is_cut: whether the text is itself the start of a longer one
+    """
+    secrets = list(secrets)
+    start = text[: length * 20]
+    shown = redact(start, secrets)
+    if is_cut or len(text) > len(start):  # where the start ends, a secret may be cut in two
+        shown = shown[: -max((len(form) for secret in secrets for form in _forms(secret)), default=0) or None]
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= length else shown[:length] + "…"

@@ -11,8 +11,7 @@ from airflow_provider_anaplat.client.envelope import Answer
 from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, Operation, TokenPlace
-from airflow_provider_anaplat.client.redaction import redact
-from airflow_provider_anaplat.client.validation import validated_answer
+from airflow_provider_anaplat.client.validation import validated_echo
 
 _PLACE = "{taskId}"  # stands for the id
 
@@ -63,8 +62,5 @@ class TaskStatusCall:
 
 
 def read_task(answer: Answer) -> TaskStatus:
-    """Return what an answer says of a task; its words of failure may repeat what the request held."""
-    task = validated_answer(TaskStatus, answer)
-    if task.error is None:
-        return task
-    return task.model_copy(update={"result": {"error": redact(task.error, answer.secrets)}})
+    """Return what an answer says of a task."""
+    return validated_echo(TaskStatus, answer)

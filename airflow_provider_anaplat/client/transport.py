@@ -17,7 +17,7 @@ import tenacity
 
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.adapter import TimedAdapter
-from airflow_provider_anaplat.client.body import ACCEPTED_ENCODINGS, read_body
+from airflow_provider_anaplat.client.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
 from airflow_provider_anaplat.client.connection_errors import connection_error, was_never_sent
 from airflow_provider_anaplat.client.envelope import Answer, is_known_refusal
 from airflow_provider_anaplat.client.metrics import (
@@ -34,8 +34,9 @@ from airflow_provider_anaplat.client.redaction import secrets_in, without_token_
 from airflow_provider_anaplat.client.retries import log_retry, may_repeat, seconds_of, wait_before
 from airflow_provider_anaplat.client.slots import shared_slots
 
-# It writes the address of every request at level DEBUG.
-logging.getLogger("urllib3.connectionpool").addFilter(without_token_in_address)
+# They write addresses; a filter of a logger does not see what those below it log.
+for _module in ("connection", "connectionpool", "poolmanager", "response", "util.retry"):
+    logging.getLogger(f"urllib3.{_module}").addFilter(without_token_in_address)
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class Settings:
     read_timeout: float = 300
     max_retries: int = 4
     max_connections: int | None = None
-    max_answer_mb: int = 1024
+    max_answer_mb: int = 256
     verify: bool | str = True
     cert: str | tuple[str, str] | None = None
     proxies: Mapping[str, str] | None = field(default=None, repr=False)
@@ -232,6 +233,7 @@ class Transport:
             secrets=request.secrets,
             location=response.headers.get("Location"),
             retry_after=seconds_of(response.headers.get("Retry-After")),
+            most_memory=2 * MEGABYTE * self._settings.max_answer_mb,
         )
 
     def _exchange(self, request: _Request) -> tuple[requests.Response, bytes]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from airflow_provider_anaplat.client.envelope import Answer, read_payload
 from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.client.redaction import without_half_characters, without_values
 
 T = TypeVar("T")
 
@@ -32,6 +33,16 @@ def validated_answer(kind: type[T], answer: Answer) -> T:
         return value
     payload = json.loads(json.dumps(payload, ensure_ascii=False).encode(errors="replace"))
     return validated(kind, payload, answer)
+
+
+def validated_echo(kind: type[T], answer: Answer) -> T:
+    """Return what an answer holds that may repeat the request; what is secret of that is masked.
+
+    :raises AnaplatError: the answer is no success
+    :raises AnaplatInvalidAnswerError: its payload has another shape
+    """
+    payload = without_values(read_payload(answer), answer.secrets)
+    return validated(kind, json.loads(without_half_characters(json.dumps(payload, ensure_ascii=False))), answer)
 
 
 def validated(kind: type[T], payload: Any, answer: Answer) -> T:
@@ -72,4 +83,5 @@ def _places(error: ValidationError) -> str:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    # Each error takes far more memory than what it is about: one of a list is enough.
+    return TypeAdapter(Annotated[kind, Field(fail_fast=True)] if get_origin(kind) is list else kind)

@@ -125,7 +125,7 @@ def read_head(answer: Answer) -> Head:
     """
     rows = _rows(answer.body)
     envelope = None if rows is None else _envelope(answer.body, *rows)
-    payload = read_payload(answer, _load if envelope is None else lambda _: envelope)
+    payload = read_payload(answer, _parsed if envelope is None else lambda _: envelope)
     if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
         payload = {**payload, "preview": []}
     data: DatasetData = validated(DatasetData, payload, answer)
@@ -138,6 +138,10 @@ def read_head(answer: Answer) -> Head:
         raise answer.error(AnaplatInvalidAnswerError, "half a character is in the name or type of a column.")
     snapshot = Snapshot(data.version, utime, data.row_count, types)
     return Head(columns, snapshot, data.parent_dir_id, None if envelope is None else rows, answer)
+
+
+def _parsed(answer: Answer) -> Any:
+    return answer.parsed(_load)
 
 
 def unique_names(names: list[str]) -> list[str]:
@@ -231,7 +235,7 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
 
 
 def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
-    rows = _exact_rows(read_payload(answer, _load).get("preview") or [], names, answer)
+    rows = _exact_rows(read_payload(answer, _parsed).get("preview") or [], names, answer)
     return _frame(rows, _columns(unique_names(names)))
 
 

@@ -11,6 +11,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice, repeat
 from typing import Any
 
@@ -121,6 +122,24 @@ def test_a_bomb_ends_early_in_little_memory(bomb: tuple[bytes, str]) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 32 * MEGABYTE
+
+
+@pytest.mark.parametrize("item", ["{}", "[[]]", '{"dsId":"d"}', '"ab"', '"\\ud83d\\ude00"'])
+@pytest.mark.parametrize("ask", ["list_datasets", "find_datasets"])
+def test_a_small_answer_that_means_much_ends_early_in_little_memory(item: str, ask: str) -> None:
+    many = item + ("," + item) * (24 * MEGABYTE // len(item))
+    body = gzip.compress(f'{{"result":"ok","response":[{many}]}}'.encode(), 1)
+    handle = answer([body], f"Content-Length: {len(body)}", "Content-Encoding: gzip")
+    with serving(handle) as port:
+        client = AnaplatClient(f"http://127.0.0.1:{port}", "t", max_retries=0)
+        tracemalloc.start()
+        try:
+            with suppress(errors.AnaplatInvalidAnswerError):
+                client.list_datasets() if ask == "list_datasets" else client.find_datasets(["d"])
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 500 * MEGABYTE
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "br", "gzip, ZSTD"])

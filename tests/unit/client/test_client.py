@@ -79,6 +79,15 @@ def test_a_filter_is_sent_as_it_is(client: AnaplatClient, platform: Simulator) -
     assert [row[0] for row in data.preview] == ["7", "8", "9"]
 
 
+@pytest.mark.parametrize("rendered", ["", "{}", "None", [], ["a"], 0])
+def test_a_filter_that_is_no_object_is_refused_before_anything_is_sent(
+    client: AnaplatClient, platform: Simulator, rendered: Any
+) -> None:
+    with pytest.raises(AnaplatRequestError, match=r"filter is a \w+ and must be an object"):
+        client.read_rows("ds1", filter=rendered)
+    assert platform.ledger == []
+
+
 def test_columns_need_a_body_that_is_not_empty(client: AnaplatClient, platform: Simulator) -> None:
     platform.platform.add_dataset("texts", TEXTS)
     assert [column.seq_no for column in client.get_columns("ds1")] == [0, 1]
@@ -216,6 +225,15 @@ def test_call_reaches_operations_that_the_contract_only_names(client: AnaplatCli
         "/public-api/x#y",
         "/public-api/a b",
         "/public-api/a\\b",
+        "/public-api/..;/admin",
+        "/public-api/%2e%2e;/admin",
+        "/public-api/..%5cadmin",
+        "/public-api/..%2fadmin",
+        "/public-api/%252e%252e/admin",
+        "/public-api/%c0%ae%c0%ae/admin",
+        "/public-api/\uff0e\uff0e/admin",
+        "/public-api/a%0d%0ab",
+        "/public-api/a%00b",
     ],
 )
 def test_call_refuses_paths_outside_the_public_api(client: AnaplatClient, platform: Simulator, path: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import socket
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,13 @@ import pytest
 from conftest import LONG
 
 from airflow_provider_anaplat.client import AnaplatClient, errors
-from airflow_provider_anaplat.client.models import NewUser
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
 from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.state import FolderStateStore
+from airflow_provider_anaplat.users.errors import UsersInDoubtError
+from airflow_provider_anaplat.users.ledger import Ledger
+from airflow_provider_anaplat.users.provision import Provisioning, Rules
+from airflow_provider_anaplat.users.sources import ListSource
 
 OK = b'{"result": "ok", "response": "1 users created"}'
 
@@ -65,6 +71,68 @@ def test_a_strange_answer_leaves_the_outcome_unknown(answer: bytes) -> None:
     with answering(answer) as (url, received), pytest.raises(errors.AnaplatError) as raised:
         AnaplatClient(url, "t0ken", read_timeout=5).create_users([NewUser(login_id="a")])
     assert isinstance(raised.value, errors.AnaplatOutcomeUnknownError | errors.AnaplatRedirectError)
+    assert len(received) == 1
+
+
+def http(status: int, body: bytes | str) -> bytes:
+    content = body.encode() if isinstance(body, str) else body
+    return b"HTTP/1.1 %d Whatever\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
+
+
+UNCLEAR = [
+    *(http(200, json.dumps({"result": word})) for word in ("OK", "ok ", "success", "处理中", "partial", "")),
+    *(http(200, json.dumps({"result": word})) for word in (True, False, 0, 1, [], {}, None)),
+    http(200, '{"result": "fail"}'),
+    http(200, '{"result": "fail", "error": {"message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": 5001, "message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": true, "message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": 40002, "message": "cancelled"}}'),
+    http(200, '{"error_code": 0}'),
+    http(200, '{"error_code": 77, "error_message": "no"}'),
+    http(200, '{"status": 500, "message": "no"}'),
+    http(200, '{"taskId": "t", "dsId": "d", "status": "处理中", "result": null}'),
+    http(200, '[{"result": "fail"}]'),
+    *(http(status, "<html>no</html>") for status in (400, 402, 406, 409, 410, 418, 422, 451, 499, 500, 599, 999)),
+    *(http(status, '{"result": "fail", "error": {"status": 77}}') for status in (400, 409, 500)),
+    *(http(status, '{"result": "ok", "response": "1 users created"}') for status in (201, 206, 401, 404, 500)),
+    *(http(status, "") for status in (202, 205, 300, 303, 304, 305, 399)),
+]
+REFUSED = [
+    *(http(status, '{"result": "fail", "error": {"status": 1012}}') for status in (200, 400, 500)),
+    http(200, '{"result": "fail", "error": {"status": "1004", "message": "no"}}'),
+    http(200, '{"error_code": 2002, "error_message": "no"}'),
+    *(http(status, '{"status": 1018, "message": "Not Login"}') for status in (200, 401)),
+    *(http(status, "<html>no</html>") for status in (401, 403, 404, 405, 413, 429)),
+    b"HTTP/1.1 308 Elsewhere\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+@pytest.mark.parametrize("answer", UNCLEAR)
+def test_what_is_no_clear_answer_is_sent_once_and_remembered(answer: bytes, isolate: bool, tmp_path: Path) -> None:
+    users = ListSource([{"loginId": login_id, "password": "p"} for login_id in "abcd"])
+    with answering(answer) as (url, received), closing(AnaplatClient(url, "t0ken")) as client:
+        for _ in range(2):  # the second time as a task that was cleared
+            with pytest.raises(UsersInDoubtError):
+                Provisioning(client, Ledger(FolderStateStore(tmp_path)), Rules(isolate_rejected=isolate)).run(
+                    users
+                )
+    assert len(received) == 1
+
+
+@pytest.mark.parametrize("answer", UNCLEAR)
+def test_no_dataset_is_made_again_after_no_clear_answer(answer: bytes) -> None:
+    request = CreateDatasetRequest(ac_id="a", name="n", table_query=TableQuery(table="t"))
+    with answering(answer) as (url, received), pytest.raises(errors.AnaplatOutcomeUnknownError):
+        AnaplatClient(url, "t0ken").create_dataset(request)
+    assert len(received) == 1
+
+
+@pytest.mark.parametrize("answer", REFUSED)
+def test_a_clear_refusal_is_no_unknown_outcome(answer: bytes) -> None:
+    refused = (errors.AnaplatRefusedError, errors.AnaplatRedirectError)
+    with answering(answer) as (url, received), pytest.raises(refused):
+        AnaplatClient(url, "t0ken").create_users([NewUser(login_id="a")])
     assert len(received) == 1
 
 
