@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         self.concurrency = concurrency
         self.on_user_error = on_user_error
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Write the report."""
         from airflow_provider_anaplat.access.report import AccessQuery, write_access_report
         from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
@@ -82,7 +82,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
             path_of(self.output_path),
             {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format](),
         )
-        with no_useless_retry(), closing(self.client()) as client:
+        with closing(self.client()) as client:
             summary = write_access_report(client, query, path, suffix, sink)
             self.log.info("Reported the rights of %d users to %s", summary.users, self.output_path)
             if self.on_user_error == "fail":

@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseOperator
+from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.assets import describe_events
 from airflow_provider_anaplat.client.errors import (
     PASSING_ERRORS,
@@ -60,6 +61,19 @@ class AnaplatOperator(BaseOperator):
         kwargs.setdefault("multiple_outputs", True)
         super().__init__(**kwargs)
         self.anaplat_conn_id = anaplat_conn_id
+
+    def execute(self, context: Context) -> Any:
+        """Check the words among the arguments, and do the work.
+
+        :raises AirflowFailException: a retry would meet the same mistake again
+        """
+        with no_useless_retry():
+            check_words(self)
+            return self.work(context)
+
+    def work(self, context: Context) -> Any:
+        """Do what the operator is for; each has its own."""
+        raise NotImplementedError
 
     def client(self) -> AnaplatClient:
         """Return a client of the platform."""
@@ -127,14 +141,11 @@ class AnaplatRowsOperator(AnaplatOperator):
         self.max_restarts = max_restarts
 
     def export_to(self, target: Target) -> ExportSummary:
-        """Export the rows to a target.
-
-        :raises AirflowFailException: the platform refuses, or the request cannot be right; a retry would not help
-        """
+        """Export the rows to a target."""
         from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 
         plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
-        with no_useless_retry(), closing(self.client()) as client:
+        with closing(self.client()) as client:
             return export_rows(client, plan)
 
     def succeed(self, context: Context, result: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
@@ -63,14 +63,14 @@ class AnaplatCallOperator(AnaplatOperator):
         self.token_in = token_in
         self.repeatable = repeatable
 
-    def execute(self, context: Context) -> Any:
+    def work(self, context: Context) -> Any:
         """Send the call."""
         from airflow_provider_anaplat.client.redaction import without_secrets
 
         for name in ("json", "query"):
             if not isinstance(getattr(self, name), Mapping | None):
                 raise AirflowFailException(f"{name} must be an object, and is not; nothing was sent.")
-        with no_useless_retry(), closing(self.client()) as client:
+        with closing(self.client()) as client:
             response = client.call(
                 self.path,
                 method=self.method,

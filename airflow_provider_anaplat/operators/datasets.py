@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client.states import State, StateTable
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.operators.state import run_began, task_state
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
@@ -115,7 +115,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         self.if_exists = if_exists
         self.reconcile_timeout = reconcile_timeout
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Have the dataset created, or find it; then wait for it, if asked to."""
         task = self._find_or_create(context)
         link_dataset(self, context, task.ds_id, self.parent_dir_id)
@@ -125,7 +125,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
             return created
         return self.wait(context, AnaplatDatasetTaskTrigger, {"taskId": created["taskId"]}, ds_id=created["dsId"])
 
-    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
+    def complete(self, context: Context, event: dict[str, Any] | None) -> dict[str, Any]:
         """End as the event of the wait says."""
         dataset = self.outcome(event, AnaplatDatasetTaskTrigger.condition)
         link_dataset(self, context, dataset["dsId"], dataset.get("parentDirId"))
@@ -144,14 +144,10 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
 
     def _find_or_create(self, context: Context) -> CreationTask:
         """Return the creation of this DAG run, or of the dataset that it shall reuse."""
-        from airflow_provider_anaplat.datasets.creation import Creation, IfExists, Wish
+        from airflow_provider_anaplat.datasets.creation import Creation, Wish
 
-        if self.if_exists not in get_args(IfExists):
-            raise AirflowFailException(
-                f"if_exists is {self.if_exists!r}; it must be one of {', '.join(get_args(IfExists))}."
-            )
         wish = Wish(self._request(), self.if_exists, run_began(context), self.reconcile_timeout)
-        with no_useless_retry(), closing(self.client()) as client:
+        with closing(self.client()) as client:
             task = Creation(client, task_state(context), wish).find_or_create()
         self._fail_if_failed(task)
         self.log.info("Dataset %s (%r): %s, %s", task.ds_id, self.name, task.status, task.result)
@@ -228,11 +224,11 @@ class AnaplatSchemaCheckOperator(AnaplatOperator):
         self.columns = columns
         self.allow_extra = allow_extra
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Compare the columns."""
         from airflow_provider_anaplat.datasets.schema import SchemaChangedError, difference, expected_types
 
-        with no_useless_retry(), closing(self.client()) as client:
+        with closing(self.client()) as client:
             expected = expected_types(self.columns)
             columns = client.get_columns(self.ds_id)
             found = difference(columns, expected)

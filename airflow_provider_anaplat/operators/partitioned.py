@@ -93,7 +93,7 @@ class _PlanOperator(_PartitionedOperator):
         super().__init__(**kwargs)
         self.partitions = partitions
 
-    def execute(self, context: Context) -> Any:
+    def work(self, context: Context) -> Any:
         """Return a line for each partition."""
         from dataclasses import asdict
 
@@ -113,7 +113,7 @@ class _PartOperator(_PartitionedOperator):
         super().__init__(**kwargs)
         self.partition = partition
 
-    def execute(self, context: Context) -> Any:
+    def work(self, context: Context) -> Any:
         """Export the rows, and return how many."""
         from airflow_provider_anaplat.rows.errors import DatasetChangedError, UnplannedError
         from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
@@ -134,7 +134,7 @@ class _PartOperator(_PartitionedOperator):
 class _CommitOperator(_PartitionedOperator):
     """Publish all parts and their manifest."""
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Return what was exported."""
         from airflow_provider_anaplat.client.models import Column
 

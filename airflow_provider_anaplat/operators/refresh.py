@@ -83,7 +83,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         self.token_in = token_in
         self.if_running = if_running
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Note the dataset's last update, ask for the next one, and wait for it."""
         noted = self._noted_before(context) or self._start(context)
         link_dataset(self, context, self.ds_id, noted["dataset"].get("parentDirId"))
@@ -100,7 +100,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             noted_status=noted["dataset"]["status"],
         )
 
-    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
+    def complete(self, context: Context, event: dict[str, Any] | None) -> dict[str, Any]:
         """End as the event of the wait says."""
         try:
             result = self.outcome(event, AnaplatDatasetRefreshTrigger.condition)

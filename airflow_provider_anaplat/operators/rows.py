@@ -72,7 +72,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         self.encoding = encoding
         self.csv_formulas = csv_formulas
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Export the rows."""
         file_format, suffix = self.file_format_and_suffix()
         link_dataset(self, context, self.ds_id)

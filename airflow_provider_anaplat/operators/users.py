@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.operators.paths import path_of
 from airflow_provider_anaplat.operators.queries import query
 from airflow_provider_anaplat.operators.state import folder_state, task_state
@@ -150,34 +150,22 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         if parent is self and isinstance(self.users, Sequence) and not isinstance(self.users, str):
             self.users = UnshownUsers(self.users)
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Check all users, then create those that are not created yet."""
         from airflow_provider_anaplat.users.ledger import Ledger
         from airflow_provider_anaplat.users.provision import Provisioning
 
         rules = self._rules()
-        with no_useless_retry(), closing(self.client()) as client:
+        with closing(self.client()) as client:
             source = self._source()
             store = self._store(context)
             return Provisioning(client, Ledger(store), rules).run(source)
 
     def _rules(self) -> Rules:
-        from airflow_provider_anaplat.client.client import PasswordEncoding
-        from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules
+        from airflow_provider_anaplat.users.provision import Rules
 
         if self.batch_size < 1:
             raise AirflowFailException(f"batch_size is {self.batch_size}; it must be at least 1.")
-        words = {
-            "existing_users": ExistingUsers,
-            "on_rejected": OnRejected,
-            "in_doubt": InDoubt,
-            "password_encoding": PasswordEncoding,
-        }
-        for name, allowed in words.items():
-            if (word := getattr(self, name)) not in get_args(allowed):
-                raise AirflowFailException(
-                    f"{name} is {word!r}; it must be one of {', '.join(get_args(allowed))}."
-                )
         return Rules(
             batch_size=self.batch_size,
             user_property_type=None if self.user_property_type is None else int(self.user_property_type),

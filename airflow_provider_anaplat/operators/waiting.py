@@ -12,7 +12,7 @@ from airflow_provider_anaplat._airflow.releases import AirflowFailException, Air
 from airflow_provider_anaplat.client.conditions import Condition
 from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
 from airflow_provider_anaplat.client.waiting import Wait, wait_here
-from airflow_provider_anaplat.operators.base import AnaplatOperator
+from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger, plain, result_of
 
 if TYPE_CHECKING:
@@ -68,11 +68,11 @@ class AnaplatWaitingOperator(AnaplatOperator):
     def wait(
         self, context: Context, trigger: type[AnaplatWaitTrigger], carried: Mapping[str, Any], **condition: Any
     ) -> dict[str, Any]:
-        """Wait in the worker or in the triggerer, and return what :meth:`execute_complete` makes of the end.
+        """Wait in the worker or in the triggerer, and return what :meth:`complete` makes of the end.
 
         :param context: the task's context
         :param trigger: the trigger whose condition is waited for
-        :param carried: plain JSON to hand to :meth:`execute_complete`, which may run in another process
+        :param carried: plain JSON to hand to :meth:`complete`, which may run in another process
         :param condition: the fields of the condition, beyond the words of states
         """
         words = {
@@ -97,10 +97,15 @@ class AnaplatWaitingOperator(AnaplatOperator):
         wait = Wait(trigger.condition.of(waiting), self.log, deadline, self.max_poll_failures)
         with closing(self.client().without_retries()) as client:
             event = wait_here(client, wait, self.poll_interval)
-        return self.execute_complete(context, {**event, "carried": waiting.carried})
+        return self.complete(context, {**event, "carried": waiting.carried})
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> dict[str, Any]:
-        """End as the event of the wait says."""
+        """End as the event of the wait says, after a wait in the triggerer."""
+        with no_useless_retry():
+            return self.complete(context, event)
+
+    def complete(self, context: Context, event: dict[str, Any] | None) -> dict[str, Any]:
+        """End as the event of the wait says; each operator has its own."""
         raise NotImplementedError
 
     def outcome(self, event: dict[str, Any] | None, condition: type[Condition]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from airflow_provider_anaplat._airflow.releases import (
     PokeReturnValue,
     conf,
 )
+from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.client.waiting import Wait, backoff, look
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
@@ -98,6 +99,7 @@ class AnaplatSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Wait, in the worker or in the triggerer."""
+        check_words(self, ("unknown_state", "probe"))
         self.link(context, {})
         if self.deferrable:
             self._defer()

@@ -76,7 +76,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         self.mode = mode
         self.key_columns = key_columns
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def work(self, context: Context) -> dict[str, Any]:
         """Load the rows."""
         link_dataset(self, context, self.ds_id)
         hook = self._hook()

@@ -83,7 +83,7 @@ def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"mode": "truncate"}, "replace, append or upsert"),
+        ({"mode": "truncate"}, "replace, append, upsert"),
         ({"mode": "upsert"}, "key_columns must be a list"),
         ({"mode": "upsert", "key_columns": "n"}, "key_columns must be a list"),
         ({"key_columns": ["n"]}, "only then"),

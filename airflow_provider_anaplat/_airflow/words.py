@@ -1,0 +1,43 @@
+"""The arguments that take one of a few words, and the check of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
+
+WORDS = {
+    "csv_formulas": ("keep", "escape"),
+    "encoding": ("utf-8", "utf-8-sig", "gb18030"),
+    "existing_users": ("error", "skip"),
+    "if_exists": ("reuse", "fail", "create"),
+    "if_running": ("follow", "fail", "request"),
+    "in_doubt": ("fail", "created", "not_created"),
+    "mode": ("replace", "append", "upsert"),
+    "on_cast_error": ("fail", "null"),
+    "on_change": ("restart", "fail"),
+    "on_rejected": ("fail", "report"),
+    "on_user_error": ("fail", "report"),
+    "password_encoding": ("plain", "base64"),
+    "probe": ("list", "task"),
+    "sort_type": ("asc", "desc"),
+    "token_in": ("body", "header", "query"),
+    "unknown_state": ("wait", "fail"),
+}
+# Where it is, the connection says it, or the contract.
+_MAY_BE_LEFT_OUT = ("token_in",)
+
+
+def check_words(task: Any, names: Iterable[str] = WORDS) -> None:
+    """See that each argument of a task that takes a word has a known one; templates are rendered by then.
+
+    :param names: which arguments to look at
+    :raises AirflowFailException: one has another word, which a retry would not mend
+    """
+    for name in names:
+        word = getattr(task, name, WORDS[name][0])
+        if word not in WORDS[name] and not (word is None and name in _MAY_BE_LEFT_OUT):
+            raise AirflowFailException(
+                f"{name} is {word!r}; it must be one of {', '.join(WORDS[name])}. Nothing was sent."
+            )

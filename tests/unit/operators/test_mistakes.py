@@ -1,0 +1,139 @@
+"""The same mistake ends alike in every operator: at once, without a retry, and with nothing done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from conftest import numbers
+
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat._airflow.words import WORDS
+from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
+from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
+from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator, AnaplatSchemaCheckOperator
+from airflow_provider_anaplat.operators.partitioned import _CommitOperator, _PartOperator, _PlanOperator
+from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
+from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
+from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
+from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
+from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
+
+CONTEXT: Any = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="g.t", map_index=-1, start_date=None)}
+# Each operator with what it cannot do without, and the words that it takes.
+OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
+    AnaplatAccessReportOperator: ({"user_ids": ["ada"], "output_path": "{folder}/a.csv"}, ("on_user_error",)),
+    AnaplatCallOperator: ({"path": "/public-api/data-source/ds1/refresh"}, ("token_in",)),
+    AnaplatCreateDatasetOperator: (
+        {"account_id": "a", "name": "n", "table_query": {"table": "t"}}, ("if_exists", "unknown_state"),
+    ),
+    AnaplatSchemaCheckOperator: ({"ds_id": "ds1", "columns": {"n": "INT"}}, ()),
+    AnaplatRefreshDatasetOperator: (
+        {"ds_id": "ds1", "deferrable": False}, ("if_running", "token_in", "unknown_state"),
+    ),
+    AnaplatExportRowsOperator: (
+        {"ds_id": "ds1", "output_path": "{folder}/out.csv"},
+        ("csv_formulas", "encoding", "on_cast_error", "on_change", "sort_type"),
+    ),
+    _PlanOperator: ({"ds_id": "ds1", "output_path": "{folder}/out.csv", "partitions": 2}, ("sort_type",)),
+    _PartOperator: (
+        {"ds_id": "ds1", "output_path": "{folder}/out.csv", "partition": {"number": 1, "offset": 0, "rows": 1}},
+        ("csv_formulas", "encoding", "on_cast_error", "sort_type"),
+    ),
+    _CommitOperator: ({"ds_id": "ds1", "output_path": "{folder}/out.csv"}, ("csv_formulas", "encoding")),
+    AnaplatCreateUsersOperator: (
+        {"users": [{"loginId": "ada", "password": "s3cret-word"}]},
+        ("existing_users", "in_doubt", "on_rejected", "password_encoding"),
+    ),
+    AnaplatToSqlOperator: (
+        {"ds_id": "ds1", "sql_conn_id": "database", "table": "t"},
+        ("mode", "on_cast_error", "on_change", "sort_type"),
+    ),
+}  # fmt: skip
+SENSORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
+    AnaplatDatasetTaskSensor: ({"ds_id": "ds1"}, ("probe", "unknown_state")),
+    AnaplatDatasetFreshnessSensor: (
+        {"ds_id": "ds1", "newer_than": "2026-01-01T00:00:00+00:00"},
+        ("unknown_state",),
+    ),
+    AnaplatSubscriptionSensor: ({"subscription_ids": ["sc1"]}, ("unknown_state",)),
+}
+ASKING = [kind for kind in OPERATORS if kind is not _CommitOperator]  # which needs no platform
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(platform: Simulator, connect: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    platform.platform.add_dataset("numbers", numbers(10))
+    connect(platform)
+    database = {"conn_type": "sqlite", "host": str(tmp_path / "db.sqlite")}
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(database))
+
+    def run(kind: Any, **arguments: Any) -> Any:
+        given = {**OPERATORS, **SENSORS}[kind][0]
+        given = {name: _in(tmp_path, value) for name, value in given.items()}
+        return kind(**{"task_id": "t", **given, **arguments}).execute(CONTEXT)
+
+    return run
+
+
+def _in(folder: Path, value: Any) -> Any:
+    return value.replace("{folder}", str(folder)) if isinstance(value, str) else value
+
+
+TAKING = [(kind, name) for kind, (_, names) in {**OPERATORS, **SENSORS}.items() for name in names]
+# That the token goes where the connection, or the contract, says may be left out.
+MISTAKEN = [
+    (kind, name, word)
+    for kind, name in TAKING
+    for word in ("Fail", "", None, 7, ["fail"])
+    if (name, word) != ("token_in", None)
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "word"), MISTAKEN)
+def test_a_word_that_nobody_knows(run: Run, platform: Simulator, kind: Any, name: str, word: Any) -> None:
+    with pytest.raises(AirflowFailException, match=f"{name} is .*{WORDS[name][0]}"):
+        run(kind, **{name: word})
+    assert platform.ledger == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ASKING if kind is not _PartOperator])  # which needs its plan
+def test_a_token_that_is_refused(run: Run, platform: Simulator, kind: Any, tmp_path: Path) -> None:
+    for operation in (*OPERATIONS, *EXTENSIONS):
+        platform.inject(operation.name, replies.refusal("expired", code=1018, status=401), times=None)
+    with pytest.raises(AirflowFailException, match="expired"):
+        run(kind)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".sqlite"] == []
+
+
+@pytest.mark.parametrize("extra", [{"max_retries": -1}, {"verify": "/nowhere"}, {"max_answer_mb": 0}])
+@pytest.mark.parametrize("kind", ASKING)
+def test_a_connection_that_cannot_work(
+    run: Run, platform: Simulator, connect: Callable[..., None], kind: Any, extra: dict[str, Any]
+) -> None:
+    connect(platform, extra=extra)
+    with pytest.raises(AirflowFailException, match=next(iter(extra))):
+        run(kind)
+    assert platform.ledger == []
+
+
+@pytest.mark.parametrize("kind", [AnaplatExportRowsOperator, _PartOperator, AnaplatToSqlOperator])
+@pytest.mark.parametrize("mistake", [{"page_size": 0}, {"concurrency": 0}, {"ds_id": ""}, {"filter": ""}])
+def test_a_query_that_cannot_be_right(run: Run, kind: Any, mistake: dict[str, Any]) -> None:
+    with pytest.raises(AirflowFailException):
+        run(kind, **mistake)
+
+
+@pytest.mark.parametrize("kind", [AnaplatExportRowsOperator, _PartOperator, _CommitOperator])
+def test_a_delimiter_that_is_none(run: Run, platform: Simulator, kind: Any) -> None:
+    with pytest.raises(AirflowFailException, match="delimiter"):
+        run(kind, delimiter=";;")
+    assert platform.ledger == []
