@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from pathlib import Path
 from typing import Any, Protocol
 
+from airflow_provider_anaplat.client.errors import NeedsAPersonError
 from airflow_provider_anaplat.rows.files import named
 
 
@@ -21,12 +24,23 @@ class StateStore(Protocol):
         """Forget a value; one that is not there is no error."""
 
 
+class DamagedStateError(NeedsAPersonError):
+    """What an earlier attempt noted cannot be read, so nobody knows what it has sent."""
+
+    def __init__(self, where: Any, what: str) -> None:
+        super().__init__(
+            f"What an earlier attempt noted in {where} cannot be used: {what}. Nothing was sent. Look on the "
+            "platform what it has created, restore the note, or remove it to begin anew; then clear the task."
+        )
+
+
 class FolderStateStore:
     """Keeps each value in a file of its own, so that it outlives the process; not, perhaps, a loss of power.
 
     :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path); it is made at need
 
-    Every method raises :class:`~airflow_provider_anaplat.rows.errors.OutputError` where the folder can't be used.
+    Every method raises :class:`~airflow_provider_anaplat.rows.errors.OutputError` where the folder can't be used,
+    and ``get`` raises :class:`DamagedStateError` where a file holds no value.
     """
 
     def __init__(self, folder: Any) -> None:
@@ -37,9 +51,13 @@ class FolderStateStore:
         path = self._path(key)
         with named(path):
             try:
-                return json.loads(path.read_bytes())
+                content = path.read_bytes()
             except FileNotFoundError:
                 return default
+        try:
+            return json.loads(content)
+        except (ValueError, RecursionError):
+            raise DamagedStateError(path, "it is no JSON") from None
 
     def set(self, key: str, value: Any) -> None:
         """Keep a value; a reader sees the old one or the new one, nothing between."""
@@ -50,9 +68,9 @@ class FolderStateStore:
                 path.write_bytes(content)  # an object appears when it is complete
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix(".tmp")
-            temporary.write_bytes(content)
-            temporary.replace(path)
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
+                temporary.write(content)
+            Path(temporary.name).replace(path)
 
     def delete(self, key: str) -> None:
         """Forget a value."""

@@ -77,7 +77,7 @@ class Creation:
         :raises AnaplatOutcomeUnknownError: the answer was lost, and the dataset list does not show the dataset
         :raises AnaplatError: the platform refuses, or does not answer
         """
-        noted = self._store.get(_KEY) if self._store else None
+        noted = None if self._store is None else self._store.get(_KEY)
         if noted and "created" in noted:
             log.info("An earlier attempt of this DAG run has created dataset %s", noted["created"]["dsId"])
             return CreationTask.model_validate(noted["created"])
@@ -137,7 +137,7 @@ class Creation:
             log.warning("%s Looking whether the platform has created it.", error)
             return self._found_after(error, known)
         except AnaplatError:
-            if self._store:
+            if self._store is not None:
                 self._store.delete(_KEY)  # nothing was created
             raise
         self._note_created(task)
@@ -193,7 +193,7 @@ class Creation:
         return task
 
     def _note(self, value: dict[str, Any]) -> None:
-        if self._store:
+        if self._store is not None:
             self._store.set(_KEY, value)
 
     def _note_created(self, task: CreationTask) -> None:

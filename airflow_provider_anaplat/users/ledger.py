@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from airflow_provider_anaplat.state import StateStore
+from airflow_provider_anaplat.state import DamagedStateError, StateStore
 
 _KEY = "anaplat_users_{:06d}"
+_LAST_KEY = "anaplat_users"  # holds the number of the last batch that was begun, so that none is missing unnoticed
+_STATES = ("in doubt", "created", "refused")  # the next batch takes the place of one that was refused
 
 
 class Ledger:
@@ -27,9 +29,8 @@ class Ledger:
         self.batches = 0
         self._in_doubt: dict[int, list[str]] = {}
         self._next = 1
-        while store is not None and (entry := store.get(_KEY.format(self._next))) is not None:
-            self._read(self._next, entry)
-            self._next += 1
+        if store is not None:
+            self._read_all(store)
 
     @property
     def lasting(self) -> bool:
@@ -44,6 +45,8 @@ class Ledger:
     def begin(self, login_ids: Sequence[str]) -> None:
         """Note that a batch is about to be sent."""
         self._write("in doubt", login_ids)
+        if self._store is not None:
+            self._store.set(_LAST_KEY, self._next)
 
     def created_now(self, login_ids: Sequence[str]) -> None:
         """Note that the batch that was begun is created."""
@@ -53,8 +56,7 @@ class Ledger:
 
     def refused(self) -> None:
         """Note that nobody of the batch that was begun is created."""
-        if self._store is not None:
-            self._store.delete(_KEY.format(self._next))
+        self._write("refused", ())
 
     def left_in_doubt(self, login_ids: Sequence[str]) -> None:
         """Note that it is not known what became of the batch that was begun."""
@@ -81,6 +83,19 @@ class Ledger:
         if self._store is not None:
             self._store.set(_KEY.format(self._next), _entry(state, login_ids))
 
+    def _read_all(self, store: StateStore) -> None:
+        last = store.get(_LAST_KEY, 0)
+        if not isinstance(last, int):
+            raise DamagedStateError(_LAST_KEY, "it is no number")
+        while (entry := store.get(_KEY.format(self._next))) is not None or self._next <= last:
+            if not _is_entry(entry):
+                what = "it is missing" if entry is None else "it is no note of a batch of users"
+                raise DamagedStateError(_KEY.format(self._next), what)
+            if entry["state"] == "refused":
+                return
+            self._read(self._next, entry)
+            self._next += 1
+
     def _read(self, number: int, entry: Any) -> None:
         if entry["state"] == "in doubt":
             self._in_doubt[number] = entry["loginIds"]
@@ -91,3 +106,9 @@ class Ledger:
 
 def _entry(state: str, login_ids: Sequence[str]) -> dict[str, Any]:
     return {"state": state, "loginIds": list(login_ids)}
+
+
+def _is_entry(entry: Any) -> bool:
+    if not (isinstance(entry, dict) and entry.get("state") in _STATES and isinstance(entry.get("loginIds"), list)):
+        return False
+    return all(isinstance(login_id, str) for login_id in entry["loginIds"])

@@ -6,7 +6,8 @@ import pytest
 
 from airflow_provider_anaplat.operators.state import folder_state
 from airflow_provider_anaplat.rows.errors import OutputError
-from airflow_provider_anaplat.state import FolderStateStore
+from airflow_provider_anaplat.state import DamagedStateError, FolderStateStore
+from airflow_provider_anaplat.users.ledger import Ledger
 
 
 class Task:
@@ -46,3 +47,59 @@ def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     store = FolderStateStore(tmp_path / "file")
     with pytest.raises((OutputError, OSError), match="file"):
         store.set("a", 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000])
+def test_a_value_that_is_damaged_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DamagedStateError, match=r"a\.json cannot be used.*Nothing was sent"):
+        FolderStateStore(tmp_path).get("a")
+
+
+def test_no_link_that_waits_there_is_written_through(tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("own")
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "a.tmp").symlink_to(own)
+    FolderStateStore(store).set("a", 1)
+    assert own.read_text() == "own"
+    assert FolderStateStore(store).get("a") == 1
+
+
+def noted(folder: Path) -> FolderStateStore:
+    """Return what two batches that were created and one whose answer is missing leave behind."""
+    store = FolderStateStore(folder)
+    ledger = Ledger(store)
+    for login_id in ("ada", "blaise"):
+        ledger.begin([login_id])
+        ledger.created_now([login_id])
+    ledger.begin(["carl"])
+    return store
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize(
+    "damage", ["", "null", "7", "[]", "{}", '{"state":"created"}', '{"state":"sent","loginIds":[]}',
+    '{"state":"created","loginIds":"ada"}', '{"state":"created","loginIds":[7]}', None],
+)  # fmt: skip
+def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
+    tmp_path: Path, number: int, damage: str | None
+) -> None:
+    store = noted(tmp_path)
+    path = tmp_path / f"anaplat_users_00000{number}.json"
+    path.unlink() if damage is None else path.write_text(damage)
+    with pytest.raises(DamagedStateError, match=f"anaplat_users_00000{number}"):
+        Ledger(store)
+
+
+def test_a_batch_that_was_refused_makes_room_for_the_next(tmp_path: Path) -> None:
+    store = noted(tmp_path)
+    ledger = Ledger(store)
+    ledger.resolve(["carl"])
+    ledger.begin(["dora"])
+    ledger.refused()
+    again = Ledger(store)
+    assert (list(again.created), again.in_doubt, again.batches) == (["ada", "blaise", "carl"], [], 3)
+    again.begin(["emmy"])
+    assert Ledger(store).in_doubt == ["emmy"]
