@@ -1,4 +1,4 @@
-"""Whether the settings of a client can work; each check raises AnaplatSettingsError, and shows no secret."""
+"""Whether settings of a client can work, and whether rows are those that were asked for. They show no secret."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatSettingsError
+from airflow_provider_anaplat.client.models import DatasetData
 
 
 def checked_base_url(base_url: str) -> str:
@@ -63,3 +64,17 @@ def checked_token(name: str, token: str) -> str:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise AnaplatSettingsError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
     return token
+
+
+def check_rows(data: DatasetData, ds_id: str, limit: int) -> DatasetData:
+    """Return rows that were asked for.
+
+    :raises AnaplatInvalidAnswerError: they are of another dataset, or more
+    """
+    if data.ds_id != ds_id:
+        what = f"dataset {ds_id} was asked for, and the answer is of another one"
+    elif len(data.preview) > limit:
+        what = f"the answer has {len(data.preview):,} rows, which are more than the {limit:,} that were asked for"
+    else:
+        return data
+    raise AnaplatInvalidAnswerError(f"read_rows: {what}.", operation="read_rows")

@@ -117,9 +117,10 @@ class Head:
         return Page(frame, self.columns, self.snapshot)
 
 
-def read_head(answer: Answer) -> Head:
+def read_head(answer: Answer, ds_id: str | None = None) -> Head:
     """Return what an answer of the data operation says before its rows.
 
+    :param ds_id: id of the dataset that was asked for, if the answer must be of that one
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: it is no answer of the data operation
     """
@@ -129,6 +130,11 @@ def read_head(answer: Answer) -> Head:
     if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
         payload = {**payload, "preview": []}
     data: DatasetData = validated(DatasetData, payload, answer)
+    if ds_id is not None and data.ds_id != ds_id:
+        raise answer.error(
+            AnaplatInvalidAnswerError,
+            f"dataset {ds_id} was asked for, and the answer is of {data.ds_id}. A proxy may mix answers up.",
+        )
     if data.row_count is None:
         raise answer.error(AnaplatInvalidAnswerError, "the answer has no rowCount.")
     utime = data.model_dump(mode="json", by_alias=True, include={"utime"})["utime"]
