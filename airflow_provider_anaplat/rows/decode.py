@@ -46,6 +46,12 @@ _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
 _EXPLODE: Any = {"empty_as_null": False} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
 # What Polars makes of what Arrow refuses; before 1.37, a panic.
 _REFUSALS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# Arrow quotes in an error what is no text, however deep it is nested, and so runs out of stack: from some 16,000
+# levels on with a stack of 1 MB. Python's reader gives up at a thousand. Few slices have more rows than this.
+_DEEPEST = 8000
+_LEVELS = 4  # of nesting, which rows have even if they are nothing but odd
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
@@ -177,8 +183,8 @@ def _envelope(body: bytes, start: int, end: int) -> Any:
     without_rows = body[:start] + body[end:]
     try:
         envelope = _load(without_rows)
-        complete = envelope["response"].keys() >= _HEAD
-    except (ValueError, TypeError, KeyError, AttributeError):
+        complete = "result" in envelope and envelope["response"].keys() >= _HEAD
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return envelope if complete and len(_ROWS_START.findall(without_rows)) == 1 else None
 
@@ -214,6 +220,8 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
     A text that closes its list and opens another is no JSON between two brackets, or tears the two nulls apart.
     """
     content = b"".join((b'{"lists":[[null,', text, b",null]]}"))
+    if _may_be_deep(content):
+        return None
     try:
         # Polars pulls what Arrow reads, without Python's lock; read_all() would keep it.
         lists = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"].explode(**_EXPLODE)
@@ -223,6 +231,21 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
     if len(lists) != 1 or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None
     return rows[1:-1]
+
+
+def _may_be_deep(text: bytes) -> bool:
+    """Tell whether lists and objects may be nested deeper than Arrow can stand."""
+    openers = text.count(b"[") + text.count(b"{")
+    if openers <= _DEEPEST:
+        return False
+    boundary = _ROW_BOUNDARY.search(text)
+    # A list that begins where another has just ended is no deeper than that one; both stand in a text, or neither.
+    if boundary is not None and openers - text.count(b"]%b[" % boundary[1]) <= _DEEPEST:
+        return False
+    brackets = _TEXT.sub(b"", text).translate(None, _NO_BRACKETS)
+    for _ in range(_LEVELS):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    return brackets.count(b"[") + brackets.count(b"{") > _DEEPEST
 
 
 def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
@@ -237,8 +260,24 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
 
 
 def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
-    rows = _exact_rows(read_payload(answer, _load).get("preview") or [], names, answer)
+    try:
+        rows = _exact_rows(read_payload(answer, _exactly).get("preview") or [], names, answer)
+    except _TooDeepError:
+        raise answer.error(
+            AnaplatInvalidAnswerError, "lists or objects are nested too deep for what the platform promises."
+        ) from None
     return _frame(rows, _columns(unique_names(names)))
+
+
+class _TooDeepError(Exception):
+    """Nobody reads JSON that is nested so deep."""
+
+
+def _exactly(body: bytes) -> Any:
+    try:
+        return _load(body)
+    except RecursionError:
+        raise _TooDeepError from None
 
 
 def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:
@@ -271,7 +310,11 @@ def _is_unicode(cell: str) -> bool:
 
 
 def _kind(cell: Any, answer: Answer) -> str:
-    shown = redact(json.dumps(cell), answer.secrets)[:80]  # in this order: no secret is known by its half
+    try:
+        text = json.dumps(cell)
+    except RecursionError:
+        text = "nested too deep to be shown"
+    shown = redact(text, answer.secrets)[:80]  # in this order: no secret is known by its half
     return f"{shown} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
 
 
