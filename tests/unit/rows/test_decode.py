@@ -23,8 +23,8 @@ cells = st.one_of(
 
 def body(rows: list[Any], names: tuple[str, ...] = ("a", "b"), *, ascii_: bool = False, **fields: Any) -> bytes:
     columns = [{"name": name, "fdType": "STRING"} for name in names]
-    fields = {"utime": "2026-01-01 00:00:00+0000", **fields}
-    response = {"dsId": "d", "rowCount": len(rows), "version": 3, "columns": columns, "preview": rows, **fields}
+    head = {"dsId": "d", "rowCount": len(rows), "version": 3, "utime": "2026-01-01 00:00:00+0000"}
+    response = {**head, "columns": columns, "preview": rows, **fields}
     return json.dumps({"result": "ok", "response": response}, ensure_ascii=ascii_).encode()
 
 
