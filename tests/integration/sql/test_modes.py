@@ -217,3 +217,10 @@ def test_whatever_is_loaded_is_read_back(each: Database, load: Any, platform: Si
     assert [(*row[:3], None if row[3] is None else str(row[3])) for row in stored] == [
         (*row[:3], None if row[3] is None else str(row[3])) for row in rows
     ]
+
+
+@pytest.mark.parametrize("fd_type", ["boolean", "BOOLEAN", "true", "TIMESTAMP"])
+def test_a_type_outside_the_contract_is_text(db: Database, load: Any, platform: Simulator, fd_type: str) -> None:
+    platform.platform.add_dataset("odd", Table.of_rows([("odd", fd_type)], [["true"], ["1"], [None]]))
+    load()
+    assert sorted(map(str, db.rows("SELECT odd FROM sales"))) == ["('1',)", "('true',)", "(None,)"]
