@@ -224,3 +224,12 @@ def test_a_type_outside_the_contract_is_text(db: Database, load: Any, platform: 
     platform.platform.add_dataset("odd", Table.of_rows([("odd", fd_type)], [["true"], ["1"], [None]]))
     load()
     assert sorted(map(str, db.rows("SELECT odd FROM sales"))) == ["('1',)", "('true',)", "(None,)"]
+
+
+def test_keys_of_a_created_table_are_told_apart_exactly(each: Database, load: Any, platform: Simulator) -> None:
+    keys = ["a", "A", "ä", "Ä", "ss", "ß"]
+    table = Table.of_rows([("id", "STRING"), ("n", "INT")], [[key, str(n)] for n, key in enumerate(keys)])
+    platform.platform.add_dataset("keys", table)
+    for _ in "create", "update":
+        load(mode="upsert", key_columns=["id"])
+        assert each.rows("SELECT id, n FROM sales ORDER BY n") == [(key, n) for n, key in enumerate(keys)]
