@@ -1,4 +1,4 @@
-"""Whether the settings of a client, and the path of a call, can work; no check shows a secret."""
+"""Whether the settings of a client, a call's path and an answer's rows can be right; no secret is shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pathlib import Path
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
-from airflow_provider_anaplat.client.errors import AnaplatRequestError, AnaplatSettingsError
+from airflow_provider_anaplat.client.errors import (
+    AnaplatInvalidAnswerError,
+    AnaplatRequestError,
+    AnaplatSettingsError,
+)
+from airflow_provider_anaplat.client.models import DatasetData
 from airflow_provider_anaplat.client.operations import PATH_PREFIX
 
 _NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd]")
@@ -84,3 +89,17 @@ def checked_path(path: str) -> str:
             "(use params), no space, and none of % ; \\, escaped or not."
         )
     return path
+
+
+def check_rows(data: DatasetData, ds_id: str, limit: int) -> DatasetData:
+    """Return rows that were asked for.
+
+    :raises AnaplatInvalidAnswerError: they are of another dataset, or more
+    """
+    if data.ds_id != ds_id:
+        what = f"dataset {ds_id} was asked for, and the answer is of another one"
+    elif len(data.preview) > limit:
+        what = f"the answer has {len(data.preview):,} rows, which are more than the {limit:,} that were asked for"
+    else:
+        return data
+    raise AnaplatInvalidAnswerError(f"read_rows: {what}.", operation="read_rows")

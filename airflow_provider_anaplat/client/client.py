@@ -16,6 +16,7 @@ from airflow_provider_anaplat.client.checks import (
     check_files,
     check_limits,
     check_proxies,
+    check_rows,
     checked_base_url,
     checked_path,
     checked_token,
@@ -177,9 +178,10 @@ class AnaplatClient:
         :param sort_by: name of the column to sort by; without it, the contract promises no order
         :param sort_type: ``asc`` or ``desc``
         :param filter: sent as the body's ``filter``; the contract leaves its shape open
+        :raises AnaplatInvalidAnswerError: the rows are of another dataset, or more than were asked for
         """
         body = _rows_body(offset, limit, sort_by, sort_type, filter)
-        return self._send(operations.READ_ROWS, ids={"ds_id": ds_id}, json=body)
+        return check_rows(self._send(operations.READ_ROWS, ids={"ds_id": ds_id}, json=body), ds_id, limit)
 
     def read_rows_with(
         self,

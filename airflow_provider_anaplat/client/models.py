@@ -61,6 +61,8 @@ EpochMillis = Annotated[
     PlainSerializer(_write_epoch_millis, when_used="json"),
 ]
 
+Count = Annotated[int, Field(ge=0)]
+
 
 class _Record(BaseModel):
     """Base of all records; ``model_dump(mode="json", by_alias=True)`` gives the platform's own shape."""
@@ -127,8 +129,8 @@ class _DatasetFields(_Record):
     dom_id: str | None = None
     u_id: str | None = None
     parent_dir_id: str | None = None
-    row_count: int | None = None
-    col_count: int | None = None
+    row_count: Count | None = None
+    col_count: Count | None = None
     status: str | None = None
     ctime: Timestamp = None
     utime: Timestamp = None

@@ -13,6 +13,7 @@ from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
+    from airflow_provider_anaplat.rows.sinks import Formulas, Sink
 
 _LISTED = 200  # ids in the result at most
 
@@ -34,6 +35,8 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and NDJSON
         are compressed where path or format end in ``.gz`` or ``.zst`` (templated)
+    :param csv_formulas: ``keep`` every cell of CSV as it is, or ``escape``, with an apostrophe, what a spreadsheet
+        would calculate: users write names
     :param page_types: values of ``pgType`` to ask for, each with a request a user; by default one request without
         it, which leaves the kinds of pages to the platform (templated)
     :param concurrency: requests in flight at most
@@ -55,6 +58,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         user_ids: Sequence[str],
         output_path: str,
         file_format: str | None = None,
+        csv_formulas: Formulas = "keep",
         page_types: Sequence[str] = (),
         concurrency: int = 8,
         on_user_error: Literal["fail", "report"] = "fail",
@@ -64,6 +68,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         self.user_ids = user_ids
         self.output_path = output_path
         self.file_format = file_format
+        self.csv_formulas = csv_formulas
         self.page_types = page_types
         self.concurrency = concurrency
         self.on_user_error = on_user_error
@@ -78,11 +83,14 @@ class AnaplatAccessReportOperator(AnaplatOperator):
                 raise AirflowFailException(f"{name} is a text; it must be a list of ids.")
         file_format, suffix = format_of(self.output_path, self.file_format)
         query = AccessQuery(list(self.user_ids), list(self.page_types), self.concurrency)
-        path, sink = (
-            path_of(self.output_path),
-            {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format](),
-        )
+        path = path_of(self.output_path)
         with closing(self.client()) as client:
+            sinks: dict[str, Sink] = {
+                "csv": CsvSink(formulas=self.csv_formulas),
+                "ndjson": NdjsonSink(),
+                "parquet": ParquetSink(),
+            }
+            sink = sinks[file_format]
             summary = write_access_report(client, query, path, suffix, sink)
             self.log.info("Reported the rights of %d users to %s", summary.users, self.output_path)
             if self.on_user_error == "fail":

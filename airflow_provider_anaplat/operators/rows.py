@@ -39,7 +39,8 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param encoding: of CSV, ``utf-8``, ``utf-8-sig`` (which Excel recognises) or ``gb18030``
     :param csv_formulas: ``keep`` every cell of CSV as it is, or ``escape``, with a leading apostrophe, what a
         spreadsheet would calculate: cells and column names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a
-        line break; numbers such as ``-5`` stay
+        line break; numbers such as ``-5`` stay. Within a cell, the four signs get it behind a line break, and
+        behind a comma, semicolon, bar or tab that is not the delimiter, since another reader may take it for one
 
     Returns ``dsId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime``
     of the dataset, and ``bytes``.

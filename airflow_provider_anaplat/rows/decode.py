@@ -14,7 +14,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from typing import Any, Protocol, TypeVar
@@ -46,6 +46,12 @@ _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
 _EXPLODE: Any = {"empty_as_null": False} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
 # What Polars makes of what Arrow refuses; before 1.37, a panic.
 _REFUSALS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# Arrow quotes in an error what is no text, however deep it is nested, and so runs out of stack: from some 16,000
+# levels on with a stack of 1 MB. Python's reader gives up at a thousand. Few slices have more rows than this.
+_DEEPEST = 8000
+_LEVELS = 4  # of nesting, which rows have even if they are nothing but odd
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
@@ -117,18 +123,24 @@ class Head:
         return Page(frame, self.columns, self.snapshot)
 
 
-def read_head(answer: Answer) -> Head:
+def read_head(answer: Answer, ds_id: str | None = None) -> Head:
     """Return what an answer of the data operation says before its rows.
 
+    :param ds_id: id of the dataset that was asked for, if the answer must be of that one
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: it is no answer of the data operation
     """
     rows = _rows(answer.body)
-    envelope = None if rows is None else _envelope(answer.body, *rows)
+    envelope = None if rows is None else _envelope(answer, *rows)
     payload = read_payload(answer, _parsed if envelope is None else lambda _: envelope)
     if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
         payload = {**payload, "preview": []}
     data: DatasetData = validated(DatasetData, payload, answer)
+    if ds_id is not None and data.ds_id != ds_id:
+        raise answer.error(
+            AnaplatInvalidAnswerError,
+            f"dataset {ds_id} was asked for, and the answer is of {data.ds_id}. A proxy may mix answers up.",
+        )
     if data.row_count is None:
         raise answer.error(AnaplatInvalidAnswerError, "the answer has no rowCount.")
     utime = data.model_dump(mode="json", by_alias=True, include={"utime"})["utime"]
@@ -170,13 +182,13 @@ def _rows(body: bytes) -> tuple[int, int] | None:
     return None if start is None else (start.end(), body.rfind(b"]"))
 
 
-def _envelope(body: bytes, start: int, end: int) -> Any:
+def _envelope(answer: Answer, start: int, end: int) -> Any:
     """Return the envelope with no rows in it; None where more than the rows may be missing then."""
-    without_rows = body[:start] + body[end:]
+    without_rows = answer.body[:start] + answer.body[end:]
     try:
-        envelope = _load(without_rows)
-        complete = envelope["response"].keys() >= _HEAD
-    except (ValueError, TypeError, KeyError, AttributeError):
+        envelope = _parsed(replace(answer, body=without_rows))
+        complete = "result" in envelope and envelope["response"].keys() >= _HEAD
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return envelope if complete and len(_ROWS_START.findall(without_rows)) == 1 else None
 
@@ -212,6 +224,8 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
     A text that closes its list and opens another is no JSON between two brackets, or tears the two nulls apart.
     """
     content = b"".join((b'{"lists":[[null,', text, b",null]]}"))
+    if _may_be_deep(content):
+        return None
     try:
         # Polars pulls what Arrow reads, without Python's lock; read_all() would keep it.
         lists = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"].explode(**_EXPLODE)
@@ -221,6 +235,21 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
     if len(lists) != 1 or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None
     return rows[1:-1]
+
+
+def _may_be_deep(text: bytes) -> bool:
+    """Tell whether lists and objects may be nested deeper than Arrow can stand."""
+    openers = text.count(b"[") + text.count(b"{")
+    if openers <= _DEEPEST:
+        return False
+    boundary = _ROW_BOUNDARY.search(text)
+    # A list that begins where another has just ended is no deeper than that one; both stand in a text, or neither.
+    if boundary is not None and openers - text.count(b"]%b[" % boundary[1]) <= _DEEPEST:
+        return False
+    brackets = _TEXT.sub(b"", text).translate(None, _NO_BRACKETS)
+    for _ in range(_LEVELS):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    return brackets.count(b"[") + brackets.count(b"{") > _DEEPEST
 
 
 def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
@@ -235,8 +264,24 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
 
 
 def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
-    rows = _exact_rows(read_payload(answer, _parsed).get("preview") or [], names, answer)
+    try:
+        rows = _exact_rows(read_payload(answer, _exactly).get("preview") or [], names, answer)
+    except _TooDeepError:
+        raise answer.error(
+            AnaplatInvalidAnswerError, "lists or objects are nested too deep for what the platform promises."
+        ) from None
     return _frame(rows, _columns(unique_names(names)))
+
+
+class _TooDeepError(Exception):
+    """Nobody reads JSON that is nested so deep."""
+
+
+def _exactly(answer: Answer) -> Any:
+    try:
+        return _parsed(answer)
+    except RecursionError:
+        raise _TooDeepError from None
 
 
 def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:
@@ -269,7 +314,11 @@ def _is_unicode(cell: str) -> bool:
 
 
 def _kind(cell: Any, answer: Answer) -> str:
-    shown = redact(json.dumps(cell), answer.secrets)[:80]  # in this order: no secret is known by its half
+    try:
+        text = json.dumps(cell)
+    except RecursionError:
+        text = "nested too deep to be shown"
+    shown = redact(text, answer.secrets)[:80]  # in this order: no secret is known by its half
     return f"{shown} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
 
 

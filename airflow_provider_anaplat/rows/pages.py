@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart
+from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
 _DECODERS = 2
 # Pages decoded at a time, the one that is handed on next among them: decoded, a page takes three times the memory.
@@ -52,19 +54,20 @@ class _Segment:
 
     :param end: number of the first row behind them
     :param turn: set when they may be decoded
-    :param pages: what comes of it
+    :param pages: what comes of it, each page with the number of rows that was asked for
     """
 
     end: int
     turn: threading.Event
-    pages: Future[list[Page]]
+    pages: Future[list[tuple[Page, int]]]
 
 
 class PageReader:
     """Reads the pages of one query; it asks for the first one at once, for ``columns`` and ``snapshot``.
 
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
-    does not say what ``rowCount`` counts, so the rows end where the platform returns none.
+    does not say what ``rowCount`` counts, so the rows end where the platform returns none; but a dataset has no
+    more than it counts. Whether the platform heeds offsets, :class:`OffsetCheck` finds out.
 
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
@@ -86,6 +89,7 @@ class PageReader:
         self._decoded = _DECODED
         self._position = query.offset
         self._query = query
+        self._offsets = OffsetCheck(query.ds_id, lambda offset, limit: self._read(offset, limit).frame)
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
         first = self._ask(query.offset, max(1, self._within(query.offset, query.page_size)))
@@ -102,6 +106,7 @@ class PageReader:
 
         :raises DatasetChangedError: the dataset was updated in between
         :raises RowCountError: the rows are not as many as the platform says
+        :raises AnaplatInvalidAnswerError: the platform gives other rows than those that were asked for
         """
         try:
             yield from self._all()
@@ -114,6 +119,7 @@ class PageReader:
         if self._query.filter is not None:
             yield from self._beyond()
         self._check_count()
+        self._offsets.look_behind(self.snapshot.row_count)
 
     def _planned(self) -> Iterator[Page]:
         """Yield the pages up to the expected end, several requests ahead of the one that is yielded."""
@@ -134,8 +140,8 @@ class PageReader:
                     segment.turn.set()
                 segment_end, read = ahead[0].end, ahead.popleft().pages.result()
                 while read:  # nothing here keeps a page that was handed on
-                    self._position += read[0].frame.height
-                    yield read.pop(0)
+                    self._pass(*read[0])
+                    yield read.pop(0)[0]
                 if self._position < segment_end:  # no rows where some were expected: what follows leaves a gap
                     return
         finally:
@@ -144,22 +150,23 @@ class PageReader:
                 segment.turn.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _segment(self, start: int, end: int, turn: threading.Event) -> list[Page]:
+    def _segment(self, start: int, end: int, turn: threading.Event) -> list[tuple[Page, int]]:
         """Read rows from start to end; a page shorter than asked for is legal and completed.
 
         The last segment asks for a whole page, so that rows beyond the platform's count come to light.
 
         :param turn: set when the rows may be decoded
         """
-        pages: list[Page] = []
+        pages: list[tuple[Page, int]] = []
         offset = start
         last = end >= self._query.offset + self.expected_rows
         asked_end = start + self._query.page_size if last else end
         while offset < end and not self._stopped.is_set():
-            page = self._read(offset, self._within(offset, asked_end - offset), turn)
+            limit = self._within(offset, asked_end - offset)
+            page = self._read(offset, limit, turn)
             if page.frame.is_empty():
                 break
-            pages.append(page)
+            pages.append((page, limit))
             offset += page.frame.height
             if offset < end:  # what is missing is known, and asked for, only where a page is decoded
                 self._decoded = self._query.concurrency
@@ -168,11 +175,17 @@ class PageReader:
     def _beyond(self) -> Iterator[Page]:
         """Yield pages until the platform returns none."""
         while limit := self._within(self._position, self._query.page_size):
+            self._check_count()
             page = self._read(self._position, limit)
+            self._pass(page, limit)
             if page.frame.is_empty():
                 return
-            self._position += page.frame.height
             yield page
+
+    def _pass(self, page: Page, limit: int) -> None:
+        """Look at a page that is handed on next."""
+        self._offsets.look(self._position, limit, page.frame)
+        self._position += page.frame.height
 
     def _within(self, offset: int, rows: int) -> int:
         """Return how many of these rows max_rows still allows."""
@@ -204,7 +217,7 @@ class PageReader:
     def _ask(self, offset: int, limit: int) -> Head:
         query = self._query
         return self._client.read_rows_with(
-            read_head,
+            partial(read_head, ds_id=query.ds_id),
             query.ds_id,
             offset=offset,
             limit=limit,
@@ -223,7 +236,7 @@ class PageReader:
 
     def _check_count(self) -> None:
         read, expected = self._position - self._query.offset, self.expected_rows
-        if self._query.filter is None and read != expected:
+        if read > expected or (self._query.filter is None and read < expected):
             difference = f"{abs(expected - read):,} are {'missing' if read < expected else 'too many'}"
             raise RowCountError(
                 f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "

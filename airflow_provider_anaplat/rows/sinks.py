@@ -21,8 +21,13 @@ FileFormat = Literal["csv", "ndjson", "parquet"]
 Formulas = Literal["keep", "escape"]
 Columns = tuple[Column, ...]
 
-# How a cell begins that a spreadsheet may calculate, also in full width; a plain number does no harm.
-_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+# How a cell begins that a spreadsheet may calculate, also in full width; a plain number does no harm. At the
+# beginning of a file, a mark of byte order is not seen.
+_FORMULA = r"^\x{FEFF}*[=+\-@\t\r\n＝＋－＠]"
+# The same within a cell, behind what ends a cell for a reader that takes another separator than the file's: such a
+# reader also sees no quotation marks around a cell but the first.
+_SEPARATORS = ",;|\t\r\n"
+_WITHIN = r"([%s][\x{FEFF}\" ]*)([=+\-@＝＋－＠])"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
@@ -57,9 +62,10 @@ class CsvSink:
     :param delimiter: one ASCII character between two fields
     :param header: whether the first line holds the column names
     :param encoding: ``utf-8``, ``utf-8-sig`` (with the mark that Excel looks for) or ``gb18030``
-    :param formulas: ``keep`` every cell as it is, or ``escape`` what a spreadsheet would calculate, with a leading
-        apostrophe: cells and names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line break and are no
-        numbers
+    :param formulas: ``keep`` every cell as it is, or ``escape`` what a spreadsheet would calculate, with an
+        apostrophe before it: cells and names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line break and
+        are no numbers, and those signs within a cell behind a line break, or a comma, semicolon, bar or tab that
+        is not the delimiter
     """
 
     file_format: ClassVar[FileFormat] = "csv"
@@ -97,7 +103,9 @@ class CsvSink:
         if self.formulas == "escape":
             cells = pl.all()
             is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
-            frame = frame.select(pl.when(is_formula).then("'" + cells).otherwise(cells).name.keep())
+            within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
+            apart = cells.str.replace_all(within, "${1}'${2}")
+            frame = frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
         bytes_before, quotes_before = output.bytes, output.counted
         with output.honest():
             frame.write_csv(as_file(output), include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)

@@ -44,8 +44,8 @@ def _booleans(cells: pl.Series) -> pl.Series:
     return cells.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
 
 
-# Of this package's own reports; the platform's types are in capitals, and its BOOL stays text like any other.
-BOOLEAN = "boolean"
+# Of this package's own reports, by a name that is no type of a platform, whose booleans stay text like any other.
+BOOLEAN = "true or false"
 _INTEGER = _FdType(pl.Int64, _integers)
 _TEXT = _FdType(pl.String, lambda cells: cells)
 # A type outside the contract stays the platform's text: how its cells are written is not known.

@@ -10,6 +10,12 @@ from dataclasses import dataclass
 import polars as pl
 
 from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.sql.references import (
+    Reached,
+    reached_in_mysql,
+    reached_in_postgresql,
+    reached_in_sqlite,
+)
 from airflow_provider_anaplat.sql.session import PARAMETER, Session, said
 
 log = logging.getLogger(__name__)
@@ -17,6 +23,7 @@ log = logging.getLogger(__name__)
 _LOCK_WAIT = 60  # seconds for another load that creates the same table
 
 Find = Callable[[Session, str | None, str], bool]
+Reaches = Callable[[Session, str | None, str], Reached]
 CheckKeys = Callable[[Session, "Names"], None]
 Alone = Callable[[Session, str | None, str], AbstractContextManager[None]]
 
@@ -56,6 +63,7 @@ class Dialect:
     :param folds_case: whether column names differ by more than upper and lower case
     :param find: whether a table exists
     :param begin: statements that begin a transaction, beside what the driver does
+    :param reaches: which other tables a DELETE would change, and why
     :param lock: keeps other writers from a table until the transaction ends, and lets readers in
     :param table_options: what follows the columns of a new table
     :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
@@ -76,6 +84,7 @@ class Dialect:
     finite: bool
     folds_case: bool
     find: Find
+    reaches: Reaches = lambda *_: []
     begin: Sequence[str] = ()
     lock: str | None = None
     table_options: str = ""
@@ -232,6 +241,7 @@ POSTGRESQL = Dialect(
     finite=False,
     folds_case=False,
     find=_find_in_postgresql,
+    reaches=reached_in_postgresql,
     # What another load has committed while this one waited for the lock must be seen by DELETE.
     begin=("SET TRANSACTION ISOLATION LEVEL READ COMMITTED",),
     lock="LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE",
@@ -251,6 +261,7 @@ MYSQL = Dialect(
     finite=True,
     folds_case=True,
     find=_find_in_mysql,
+    reaches=reached_in_mysql,
     table_options=" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
     transactional_ddl=False,
     alone=_alone_in_mysql,
@@ -273,6 +284,7 @@ SQLITE = Dialect(
     finite=True,  # it would make NaN null
     folds_case=True,
     find=_find_in_sqlite,
+    reaches=reached_in_sqlite,
     begin=("BEGIN IMMEDIATE",),
     stage="temp.anaplat_stage",
     # A table AS SELECT has lost the collations of its columns; a UNION takes those of its first SELECT.

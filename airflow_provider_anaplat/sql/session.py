@@ -63,6 +63,7 @@ class Session:
         """Commit at the end of the block, or roll back.
 
         :raises LoadError: the connection broke during the commit, so that nobody knows what came of it
+        :raises Exception: the driver's own, where a constraint that is checked at the end refuses the commit
         """
         self.connection.rollback()  # ends what reading the catalogue began
         try:
@@ -76,6 +77,8 @@ class Session:
             self.connection.commit()
         except self.driver.error as error:
             self.roll_back()
+            if _is_broken_rule(error):
+                raise
             raise LoadError(
                 f"The commit failed, and it is not known whether the rows are there: {said(error)}. Run the task "
                 "again: in a DAG run, it loads nothing twice."
@@ -112,6 +115,11 @@ class Session:
 
     def _with_placeholders(self, statement: str) -> str:
         return statement.replace("%", self.driver.percent).replace(PARAMETER, self.driver.placeholder)
+
+
+def _is_broken_rule(error: Exception) -> bool:
+    """Tell whether the database refused a commit because of a constraint, by the name that DB-API gives this."""
+    return any(kind.__name__ == "IntegrityError" for kind in type(error).__mro__)
 
 
 def said(error: Exception) -> str:

@@ -20,6 +20,8 @@ from airflow_provider_anaplat.sql.session import Session
 
 log = logging.getLogger(__name__)
 
+_SHOWN = 5  # of the tables that an error could name
+
 Mode = Literal["replace", "append", "upsert"]
 
 
@@ -150,7 +152,20 @@ class SqlTarget:
         """Delete all rows; TRUNCATE would show an empty table to transactions that began before."""
         if self._dialect.lock:
             self.session.run(self._dialect.lock.format(table=self._name))
+        self._refuse_to_reach_others()
         self.session.run(f"DELETE FROM {self._name}")
+        self._refuse_to_reach_others()  # MariaDB lets a foreign key be added meanwhile
+
+    def _refuse_to_reach_others(self) -> None:
+        reached = self._dialect.reaches(self.session, self.schema, self.table)
+        if reached:
+            shown = "; ".join(f"{other} ({why})" for other, why in reached[:_SHOWN])
+            more = f"; and {len(reached) - _SHOWN:,} more" if len(reached) > _SHOWN else ""
+            raise LoadError(
+                f"To replace the rows of {self} would delete or change rows of other tables: {shown}{more}. Use "
+                "mode='upsert', which deletes nothing, or name a table that nothing depends on, or let these "
+                "foreign keys be ON DELETE NO ACTION. Nothing was changed."
+            )
 
     def _insert(self, frames: Iterator[pl.DataFrame], names: Names, into: str) -> int:
         return self.session.driver.load(self.session, into, names.columns, self._with_keys(frames))

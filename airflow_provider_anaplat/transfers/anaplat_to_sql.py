@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseHook
+from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 
@@ -114,7 +114,14 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         from airflow.providers.common.sql.hooks.sql import DbApiHook
 
         connection: Any = BaseHook.get_connection(self.sql_conn_id)
-        hook = connection.get_hook()
+        try:
+            hook = connection.get_hook()
+        except (AirflowException, ImportError) as error:
+            raise AirflowFailException(
+                f"The connection {self.sql_conn_id!r} is of the type {connection.conn_type!r}, whose hook is not "
+                f"to be had: {error}. Install that database's provider, such as "
+                f"apache-airflow-providers-{connection.conn_type}, on every worker, or correct the type."
+            ) from error
         if not isinstance(hook, DbApiHook):
             raise AirflowFailException(
                 f"The connection {self.sql_conn_id!r} is of no database: its hook is {type(hook).__name__}, and "

@@ -217,3 +217,19 @@ def test_whatever_is_loaded_is_read_back(each: Database, load: Any, platform: Si
     assert [(*row[:3], None if row[3] is None else str(row[3])) for row in stored] == [
         (*row[:3], None if row[3] is None else str(row[3])) for row in rows
     ]
+
+
+@pytest.mark.parametrize("fd_type", ["boolean", "BOOLEAN", "true", "TIMESTAMP"])
+def test_a_type_outside_the_contract_is_text(db: Database, load: Any, platform: Simulator, fd_type: str) -> None:
+    platform.platform.add_dataset("odd", Table.of_rows([("odd", fd_type)], [["true"], ["1"], [None]]))
+    load()
+    assert sorted(map(str, db.rows("SELECT odd FROM sales"))) == ["('1',)", "('true',)", "(None,)"]
+
+
+def test_keys_of_a_created_table_are_told_apart_exactly(each: Database, load: Any, platform: Simulator) -> None:
+    keys = ["a", "A", "ä", "Ä", "ss", "ß"]
+    table = Table.of_rows([("id", "STRING"), ("n", "INT")], [[key, str(n)] for n, key in enumerate(keys)])
+    platform.platform.add_dataset("keys", table)
+    for _ in "create", "update":
+        load(mode="upsert", key_columns=["id"])
+        assert each.rows("SELECT id, n FROM sales ORDER BY n") == [(key, n) for n, key in enumerate(keys)]

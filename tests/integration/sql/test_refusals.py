@@ -193,6 +193,12 @@ def test_a_connection_that_is_no_database(load: Any, monkeypatch: pytest.MonkeyP
         load()
 
 
+def test_a_database_whose_provider_is_not_installed(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps({"conn_type": "vertica", "host": "h", "password": "p"}))
+    with pytest.raises(AirflowFailException, match=r"'database' is of the type 'vertica'.*-providers-vertica"):
+        load()
+
+
 def test_a_server_that_is_not_there(db: Database, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if db.name == "sqlite":
         fields = {**db.fields, "host": "/nowhere/at/all.db"}

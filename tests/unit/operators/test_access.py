@@ -240,3 +240,20 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").mkdir()
     with pytest.raises(OutputError, match="no regular file"):
         report(tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(("formulas", "begins"), [({}, "=1+1"), ({"csv_formulas": "escape"}, "'=1+1")])
+def test_names_that_are_formulas(platform: Simulator, tmp_path: Path, formulas: Any, begins: str) -> None:
+    subjects = [{"id": "g7", "name": "Sales"}, {"id": "g8", "name": "=1+1"}]
+    platform.platform.authorized_datasets["u1"] = [{**OWN, "name": "=1+1", "sources": subjects}]
+    platform.platform.authorized_pages["u1"] = []
+    report(tmp_path / "report.csv", **formulas)
+    assert pl.read_csv(tmp_path / "report.csv").select("name", "sources").rows() == [
+        (begins, f"Sales (g7); {begins} (g8)")
+    ]
+
+
+def test_another_word_for_formulas_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AirflowFailException, match="csv_formulas is 'drop'"):
+        report(tmp_path / "report.csv", csv_formulas="drop")
+    assert list(tmp_path.iterdir()) == []

@@ -23,12 +23,20 @@ cells = st.one_of(
 
 def body(rows: list[Any], names: tuple[str, ...] = ("a", "b"), *, ascii_: bool = False, **fields: Any) -> bytes:
     columns = [{"name": name, "fdType": "STRING"} for name in names]
-    response = {"dsId": "d", "rowCount": len(rows), "version": 3, "columns": columns, "preview": rows, **fields}
+    head = {"dsId": "d", "rowCount": len(rows), "version": 3, "utime": "2026-01-01 00:00:00+0000"}
+    response = {**head, "columns": columns, "preview": rows, **fields}
     return json.dumps({"result": "ok", "response": response}, ensure_ascii=ascii_).encode()
 
 
 def page(content: bytes) -> decode.Page:
     return read_head(Answer("read_rows", 200, content)).page()
+
+
+def is_fast(content: bytes) -> bool:
+    """Whether Arrow reads the rows."""
+    head = read_head(Answer("read_rows", 200, content))
+    names = unique_names([column.name for column in head.columns])
+    return head.rows is not None and decode._arrow_frame(content, *head.rows, names) is not None
 
 
 @given(rows=st.lists(st.lists(cells, min_size=2, max_size=2), max_size=5), ascii_=st.booleans())
@@ -42,7 +50,7 @@ def test_every_text_and_null_is_kept(rows: list[list[str | None]], ascii_: bool)
     )
 )
 def test_the_fast_way_reads_what_the_exact_way_reads(rows: list[list[str | None]]) -> None:
-    content = body(rows, utime=None)
+    content = body(rows)
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
     fast = decode._arrow_frame(content, *place, ["a", "b"])
@@ -52,7 +60,7 @@ def test_the_fast_way_reads_what_the_exact_way_reads(rows: list[list[str | None]
 
 @given(rows=st.lists(st.lists(cells, min_size=2, max_size=2), min_size=1), size=st.integers(0, 40))
 def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: int) -> None:
-    content = body(rows, utime=None)
+    content = body(rows)
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
     assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
@@ -85,7 +93,7 @@ def with_commas_in_their_places(text: bytes) -> bytes | None:
 def test_of_damaged_rows_no_cell_is_lost_and_no_more_than_commas_are_forgiven(
     rows: list[Any], damages: list[Any], size: int
 ) -> None:
-    content = body(rows, utime=None)
+    content = body(rows)
     start, end = content.index(b'"preview": [') + len(b'"preview": ['), content.rindex(b"]")
     pieces = PIECE.findall(content[start:end])
     for place, cut, put in damages:
@@ -248,6 +256,33 @@ def test_a_bare_text_is_no_row_of_one_cell() -> None:
 def test_names_that_look_like_the_rows_do_no_harm() -> None:
     rows = [['"preview": [["x"]]', "]]}}"]]
     assert page(body(rows, names=("preview", '"preview":['), name='"preview":[')).frame.rows() == [tuple(rows[0])]
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        '{"response": %s, "result": "ok", "trace": {"spans": []}}',
+        '{"response": %s, "result": "ok", "trace": {"spans": ["x"]}}',
+        '{"trace": [], "response": %s, "result": "ok", "tags": []}',
+    ],
+)
+def test_a_result_that_follows_the_rows_is_found(envelope: str) -> None:
+    response = json.dumps(json.loads(body([["a", "b"]]))["response"])
+    assert page((envelope % response).encode()).frame.rows() == [("a", "b")]
+    with pytest.raises(errors.AnaplatRefusedError):
+        page((envelope % response).replace('"ok"', '"fail"').encode())
+
+
+def test_which_way_reads_what() -> None:
+    assert is_fast(body([["a", "b"]]))
+    assert is_fast(body([["a", None], ["[]{}", '中\n"\\']], ascii_=True))
+    assert not is_fast(body([["a", "\0"]]))
+    assert not is_fast(body([["a", "😀"]], ascii_=True))
+    assert is_fast(body([["a", "😀"]]))
+    response = json.dumps(json.loads(body([["a", "b"]]))["response"])
+    assert is_fast(f'{{"response": {response}, "result": "ok"}}'.encode())
+    assert not is_fast(f'{{"response": {response}, "result": "ok", "tags": []}}'.encode())
+    assert is_fast(f'{{"result": "ok", "response": {response}}}'.encode())
 
 
 def test_the_snapshot_is_what_the_page_says() -> None:

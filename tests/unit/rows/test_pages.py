@@ -189,7 +189,7 @@ def test_a_sort_column_that_does_not_exist_is_refused_before_the_first_page(
 
 
 def test_no_more_requests_than_pages(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("numbers", numbers(40))
+    platform.platform.add_dataset("numbers", numbers(39))
     read(client, page_size=10, concurrency=4)
     assert sorted(request.body["offset"] for request in platform.requests("read_rows")) == [0, 10, 20, 30]
 

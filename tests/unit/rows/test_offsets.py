@@ -1,0 +1,203 @@
+"""A platform that gives other rows than those that were asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import numbers
+from exports import export_rows
+
+from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.rows.errors import ExportError, RowCountError
+from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
+from airflow_provider_anaplat.simulator import Simulator, Table
+from airflow_provider_anaplat.simulator.replies import Fault, Reply, refusal
+
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+FILTER = {
+    "combineType": "AND",
+    "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [25]}}],
+}
+
+EVERYTHING = {
+    "combineType": "AND",
+    "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "GE", "filterValue": [0]}}],
+}
+
+
+def read(client: AnaplatClient, **query: Any) -> list[int]:
+    reader = PageReader(client, RowQuery("ds1", **query))
+    return [int(row[0]) for page in reader.pages() for row in page.frame.rows()]
+
+
+def misread(platform: Simulator, change: Change) -> None:
+    """Let the platform answer each request for rows as if it had been another one."""
+    answer = platform.platform.answer
+
+    def misreading(operation: str, ids: Any, body: Any, query: Any) -> Reply:
+        return answer(operation, ids, change(body) if operation == "read_rows" else body, query)
+
+    platform.platform.answer = misreading  # type: ignore[method-assign]
+
+
+def ignored(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "offset": 0}
+
+
+def ignored_up_to_the_end(body: dict[str, Any]) -> dict[str, Any]:
+    """Give as many rows as there are from the offset on, and always the first ones."""
+    return {**body, "offset": 0, "limit": max(0, min(body["limit"], 1000 - body["offset"]))}
+
+
+def at_most(offset: int) -> Change:
+    return lambda body: {**body, "offset": min(body["offset"], offset)}
+
+
+def never_beyond_a_full_page(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "offset": min(body["offset"], 1000 - body["limit"])}
+
+
+def one_page_twice(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "offset": 300} if body["offset"] == 400 else body
+
+
+@pytest.mark.parametrize("page_size", [20, 100, 300, 500])
+@pytest.mark.parametrize("rows_per_answer", [20, 60, 50_000])
+@pytest.mark.parametrize("change", [ignored, at_most(850), at_most(100), at_most(500), never_beyond_a_full_page])
+def test_rows_that_come_again_are_not_published(
+    client: AnaplatClient, platform: Simulator, change: Change, page_size: int, rows_per_answer: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(1000))
+    platform.platform.rows_per_answer = rows_per_answer
+    misread(platform, change)
+    with pytest.raises((ExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
+        read(client, page_size=page_size)
+
+
+@pytest.mark.parametrize("page_size", [300, 500, 600])
+@pytest.mark.parametrize("change", [ignored_up_to_the_end, one_page_twice])
+def test_nor_where_as_many_come_as_are_counted(
+    client: AnaplatClient, platform: Simulator, change: Change, page_size: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(1000))
+    misread(platform, change)
+    if change is one_page_twice:
+        page_size = 100
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"at offset \d+ begins like .*Nothing"):
+        read(client, page_size=page_size)
+
+
+@pytest.mark.parametrize("change", [ignored, at_most(10), at_most(500)])
+@pytest.mark.parametrize("page_size", [10, 25, 40, 500])
+def test_a_filtered_export_ends(
+    client: AnaplatClient, platform: Simulator, change: Change, page_size: int
+) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(1000))
+    dataset.row_count = 1000
+    misread(platform, change)
+    for condition in (FILTER, EVERYTHING) if change is ignored else (EVERYTHING,):
+        with pytest.raises((ExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
+            read(client, page_size=page_size, filter=condition)
+    assert len(platform.requests("read_rows")) < 250
+
+
+@pytest.mark.parametrize("filter_", [None, FILTER])
+def test_nor_are_the_first_rows_if_they_come_again(
+    client: AnaplatClient, platform: Simulator, filter_: Any
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(1000))
+    misread(platform, ignored)
+    with pytest.raises((ExportError, errors.AnaplatInvalidAnswerError)):
+        read(client, page_size=10, max_rows=20, filter=filter_)
+
+
+@pytest.mark.parametrize("filter_", [None, FILTER])
+@pytest.mark.parametrize("extra", [1, 30])
+def test_more_rows_than_were_asked_for_are_refused(
+    client: AnaplatClient, platform: Simulator, filter_: Any, extra: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(40))
+    misread(platform, lambda body: {**body, "limit": body["limit"] + extra})
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"10 rows were asked for at offset \d+, and"):
+        read(client, page_size=10, filter=filter_)
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="more than"):
+        client.read_rows("ds1", limit=10)
+
+
+@pytest.mark.parametrize("page_size", [1, 3, 10, 25, 30, 49, 50, 51])
+@pytest.mark.parametrize("rows_per_answer", [2, 7, 50_000])
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_rows_that_are_equal_are_all_read(
+    client: AnaplatClient, platform: Simulator, page_size: int, rows_per_answer: int, distinct: int
+) -> None:
+    cells = [str(number % distinct) for number in range(50)]
+    platform.platform.add_dataset("same", Table.of_rows([("n", "INT")], [[cell] for cell in cells]))
+    platform.platform.rows_per_answer = rows_per_answer
+    assert read(client, page_size=page_size) == [int(cell) for cell in cells]
+
+
+@pytest.mark.parametrize(("rows", "offsets"), [(35, [0, 10, 20, 30]), (40, [0, 10, 20, 30, 40]), (10, [0])])
+def test_the_end_is_asked_for_where_no_page_shows_it(
+    client: AnaplatClient, platform: Simulator, rows: int, offsets: list[int]
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(rows))
+    read(client, page_size=10)
+    assert sorted(request.body["offset"] for request in platform.requests("read_rows")) == offsets
+
+
+def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.add_dataset("numbers", numbers(40))
+    fault = refusal("offset", code=1012)
+    platform.inject("read_rows", fault, when=lambda body: body["offset"] == 40)
+    assert read(client, page_size=10) == list(range(40))
+    platform.inject("read_rows", refusal("who?", code=1017), when=lambda body: body["offset"] == 40)
+    with pytest.raises(errors.AnaplatAuthenticationError):
+        read(client, page_size=10)
+
+
+def said_instead(**fields: Any) -> Fault:
+    """Let the platform say something else of the dataset than is true."""
+
+    def spoil(reply: Reply) -> Reply:
+        envelope = json.loads(reply.body)
+        envelope["response"].update(fields)
+        return Reply(body=json.dumps(envelope).encode())
+
+    return Fault(spoil, needs_answer=True)
+
+
+@pytest.mark.parametrize("count", [-1, -(2**40)])
+@pytest.mark.parametrize("name", ["rowCount", "colCount"])
+def test_a_count_below_zero_is_no_answer(
+    client: AnaplatClient, platform: Simulator, tmp_path: Path, name: str, count: int
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(40))
+    (tmp_path / "rows.csv").write_text("before")
+    platform.inject("read_rows", said_instead(**{name: count}), times=2)
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"{name}: .*greater than or equal to 0"):
+        export_rows(client, RowQuery("ds1"), tmp_path / "rows.csv", "csv")
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=name):
+        client.read_rows("ds1")
+    assert (tmp_path / "rows.csv").read_text() == "before"
+
+
+@pytest.mark.parametrize("offset", [0, 20])
+def test_rows_of_another_dataset_are_refused(client: AnaplatClient, platform: Simulator, offset: int) -> None:
+    platform.platform.add_dataset("numbers", numbers(40))
+    other = said_instead(dsId="ds2")
+    platform.inject("read_rows", other, when=lambda body: body["offset"] == offset, times=2)
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"dataset ds1 was asked for, and .* of ds2"):
+        read(client, page_size=10)
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="ds1"):
+        client.read_rows("ds1", offset=offset, limit=10)
+
+
+def test_a_count_that_is_too_low_is_found(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("numbers", numbers(40))
+    dataset.row_count = 20
+    with pytest.raises(RowCountError):
+        read(client, page_size=10)
