@@ -28,7 +28,7 @@ packed = {"content-type": "application/json", "content-encoding": "gzip"}
 with Simulator() as platform:
     platform.inject("read_rows", Fault(lambda _: Reply(200, body, packed)), times=None)
     try:
-        list(PageReader(AnaplatClient(platform.url, platform.token), RowQuery("ds1")).pages())
+        list(PageReader(AnaplatClient(platform.url, platform.token, max_answer_mb=1024), RowQuery("ds1")).pages())
     except errors.AnaplatInvalidAnswerError as error:
         print(error)
 """
