@@ -246,7 +246,7 @@ class ForkedAirflow(RunningAirflow):
     def __init__(self, warm: WarmAirflow, settings: Mapping[str, str]) -> None:
         warm.begin_anew()
         self._warm = warm
-        super().__init__(warm.home, settings)
+        super().__init__(warm.home, {**READ_AT_IMPORT, **settings})
 
     def command(self, *arguments: str) -> None:
         self._warm.command(*arguments, **self.environment)
