@@ -10,14 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 import requests
 from airflow import __version__ as airflow_version
 from conftest import LONG, TESTS_HOME
-from warm import WarmPython
+from warm import Script, WarmPython
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
 RELEASE = tuple(map(int, airflow_version.split(".")[:2]))
@@ -85,7 +85,7 @@ class RunningAirflow:
             "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
             **settings,
         }
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, subprocess.Popen[bytes] | Script] = {}
 
     def command(self, *arguments: str) -> None:
         """Run a command of Airflow to its end."""
@@ -93,11 +93,13 @@ class RunningAirflow:
 
     def start(self, name: str, *arguments: str) -> None:
         """Start a component; without arguments, the one of this name."""
-        with (self.home / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                [AIRFLOW, *(arguments or (name,))], env=self.environment, stdout=log, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
+        self._processes[name] = self._begin(arguments or (name,), self.home / f"{name}.log")
+
+    def _begin(self, arguments: Sequence[str], path: Path) -> subprocess.Popen[bytes] | Script:
+        with path.open("ab") as log:
+            return subprocess.Popen(
+                [AIRFLOW, *arguments], env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
 
     def kill(self, name: str) -> None:
         """Kill a component and all that it started, as a machine that loses power would."""
@@ -123,7 +125,8 @@ class RunningAirflow:
 
     def dead(self) -> list[str]:
         """Return the components that ended by themselves."""
-        return [name for name, process in self._processes.items() if process.poll() is not None]
+        dead = psutil.STATUS_ZOMBIE
+        return [name for name, each in self._processes.items() if psutil.Process(each.pid).status() == dead]
 
     def component_log(self, name: str) -> str:
         return (self.home / f"{name}.log").read_text(errors="replace")
@@ -157,9 +160,11 @@ def wait_until(true: Callable[[], object], explain: Callable[[], object] = lambd
         time.sleep(0.1)
 
 
-# What the run of a DAG begins with takes far longer than the run itself: to import Airflow, and from Airflow 3 on
-# to build the API that tasks talk to, in all its versions. Its first request builds it, here one for nothing.
-BEGINNING = """
+# What the run of a DAG begins with takes far longer than the run itself: to import Airflow and what DAG files
+# import, and from Airflow 3 on to build the API that tasks talk to, in all its versions. Its first request builds
+# it, here one for nothing.
+DAG_FILES = Path(__file__).parent / "integration" / "dags"
+BEGINNING = f"""
 import asyncio, json, sys, warnings
 # What Airflow says of this package's code, or of these DAG files, under whatever name it imports them.
 warnings.filterwarnings("error", module="airflow_provider_anaplat|unusual_prefix")
@@ -167,7 +172,9 @@ try:
     from airflow.dag_processing.dagbag import DagBag
 except ImportError:  # before Airflow 3.2
     from airflow.models.dagbag import DagBag
-import airflow.jobs.triggerer_job_runner
+import airflow.jobs.scheduler_job_runner, airflow.jobs.triggerer_job_runner
+assert not DagBag({str(DAG_FILES)!r}).import_errors
+import airflow_provider_anaplat.client.client
 try:
     from airflow.sdk.execution_time.supervisor import in_process_api_server
 except ImportError:  # Airflow 2
@@ -176,6 +183,19 @@ else:
     from httpx import ASGITransport, AsyncClient
     asyncio.run(AsyncClient(transport=ASGITransport(in_process_api_server().app)).get("http://api/nothing"))
 """
+
+
+# What Airflow reads of its settings when it is imported, and not again, as the components of all tests need it.
+READ_AT_IMPORT = {
+    "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    "AIRFLOW__CORE__PARALLELISM": "16",
+    "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
+    "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": str(LONG),
+}
 
 
 class WarmAirflow(WarmPython):
@@ -192,6 +212,7 @@ class WarmAirflow(WarmPython):
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
+            **READ_AT_IMPORT,
         }
         super().__init__(BEGINNING, settings, LONG)
 
@@ -205,3 +226,30 @@ class WarmAirflow(WarmPython):
         """Run a command of Airflow to its end."""
         ended = self.run("from airflow.__main__ import main; main()", *arguments, **variables)
         assert ended.returncode == 0, ended
+
+
+# A component has a session of its own, as where it is started from a shell.
+COMPONENT = """
+import os
+os.setsid()
+from airflow.__main__ import main
+main()
+"""
+
+
+class ForkedAirflow(RunningAirflow):
+    """An Airflow whose components and commands are forks of a warm one, in its home, which begins anew.
+
+    :param settings: further environment variables of all components, but for those of ``READ_AT_IMPORT``
+    """
+
+    def __init__(self, warm: WarmAirflow, settings: Mapping[str, str]) -> None:
+        warm.begin_anew()
+        self._warm = warm
+        super().__init__(warm.home, {**READ_AT_IMPORT, **settings})
+
+    def command(self, *arguments: str) -> None:
+        self._warm.command(*arguments, **self.environment)
+
+    def _begin(self, arguments: Sequence[str], path: Path) -> Script:
+        return self._warm.start(COMPONENT, *arguments, log=path, **self.environment)

@@ -5,6 +5,7 @@ Airflow takes seconds to import, and a small DAG less than one to run.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, CompletedProcess
 from tempfile import TemporaryDirectory
@@ -52,32 +54,45 @@ class WarmPython:
         """
         with TemporaryDirectory() as folder:
             out, err = Path(folder, "out"), Path(folder, "err")
-            self._start(script, arguments, variables, str(out), str(err))
-            code = self.wait()
+            code = self._start(script, arguments, variables, out, err).wait()
             printed = [path.read_text(errors="replace") if path.exists() else "" for path in (out, err)]
             return CompletedProcess([script, *arguments], code, *printed)
 
-    def start(self, script: str, *arguments: str, **variables: str) -> int:
-        """Start a script, and return the id of its process; nothing else is run until it has ended."""
-        return self._start(script, arguments, variables, os.devnull, os.devnull)
+    def start(self, script: str, *arguments: str, log: Path = Path(os.devnull), **variables: str) -> Script:
+        """Start a script, whose end has to be waited for.
 
-    def wait(self) -> int:
-        """Wait for the end of what was started, and return its exit code."""
-        return self._answer()
+        :param log: what it prints is put at the end of this file
+        """
+        return self._start(script, arguments, variables, log, log)
 
-    def _start(self, script: str, arguments: Sequence[str], variables: Mapping[str, str], *printed: str) -> int:
+    def _start(
+        self, script: str, arguments: Sequence[str], variables: Mapping[str, str], out: Path, err: Path
+    ) -> Script:
         environment = {**os.environ, **self._settings, **variables}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([script, arguments, environment, *printed]).encode() + b"\n")
-        return self._answer()
+        return Script(self.ask([script, arguments, environment, str(out), str(err)]), self)
 
-    def _answer(self) -> int:
-        answers = self._process.stdout
+    def ask(self, what: Any) -> int:
+        """Give an order to the warm process, and return its answer; without one in time, it is killed."""
+        orders, answers = self._process.stdin, self._process.stdout
+        assert orders is not None
         assert answers is not None
+        orders.write(json.dumps(what).encode() + b"\n")
         if not select.select([answers], [], [], self._seconds)[0]:
             os.killpg(self._process.pid, signal.SIGKILL)
         answer = answers.readline()
         return int(answer) if answer else -signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script that was started."""
+
+    pid: int
+    python: WarmPython
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit code."""
+        return self.python.ask(self.pid)
 
 
 def _serve(beginning: str) -> None:
@@ -85,21 +100,26 @@ def _serve(beginning: str) -> None:
     os.dup2(2, 1)  # whatever is printed is no answer
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(beginning, names)
+    gc.collect()
+    gc.freeze()  # or each fork would look through all of it again and again, and once more at its end
     for line in iter(sys.stdin.readline, ""):
+        order = json.loads(line)
+        if isinstance(order, int):
+            print(os.waitstatus_to_exitcode(os.waitpid(order, 0)[1]), file=answers, flush=True)
+            continue
         process = os.fork()
         if process == 0:
-            _become(names, *json.loads(line))
+            answers.close()
+            _become(names, *order)
             return  # and ends as any Python does
         print(process, file=answers, flush=True)
-        print(os.waitstatus_to_exitcode(os.wait()[1]), file=answers, flush=True)
 
 
 def _become(
     names: dict[str, Any], script: str, arguments: list[str], environment: dict[str, str], out: str, err: str
 ) -> None:
-    for descriptor, (path, flags) in enumerate(
-        [(os.devnull, os.O_RDONLY), (out, os.O_WRONLY | os.O_CREAT), (err, os.O_WRONLY | os.O_CREAT)]
-    ):
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    for descriptor, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (out, append), (err, append)]):
         opened = os.open(path, flags, 0o600)
         os.dup2(opened, descriptor)
         os.close(opened)

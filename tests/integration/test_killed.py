@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import numbers
-from running import RELEASE, RunningAirflow, migrate, wait_until
+from running import RELEASE, ForkedAirflow, WarmAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -36,7 +36,7 @@ TOKEN = "t0ken-of-the-killed"
 class Killed:
     """A running Airflow, and an embedded platform for each fault."""
 
-    def __init__(self, airflow: RunningAirflow, platforms: dict[str, Simulator], held: threading.Event) -> None:
+    def __init__(self, airflow: ForkedAirflow, platforms: dict[str, Simulator], held: threading.Event) -> None:
         self.airflow = airflow
         self.home = airflow.home
         self.platforms = platforms
@@ -77,16 +77,15 @@ class Killed:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
-    home = tmp_path_factory.mktemp("killed")
+def running(warm_airflow: WarmAirflow) -> Iterator[Killed]:
+    home = warm_airflow.home
     users = [f"user{i},{PASSWORD.format(i)}" for i in range(6)]
-    (home / "users.csv").write_text("\n".join(["loginId,password", *users]))
     with ExitStack() as stack:
         platforms = {fault: stack.enter_context(Simulator({"t": numbers(1)}, token=TOKEN)) for fault in FAULTS}
         held = prepare(platforms)
         stack.callback(held.set)
-        airflow = RunningAirflow(home, settings(home, platforms))
-        migrate(airflow.home)
+        airflow = ForkedAirflow(warm_airflow, settings(home, platforms))
+        (home / "users.csv").write_text("\n".join(["loginId,password", *users]))
         stack.callback(airflow.stop)
         airflow.start("api-server")
         airflow.start("scheduler", "scheduler", "--skip-serve-logs")
@@ -105,9 +104,7 @@ def settings(home: Path, platforms: dict[str, Simulator]) -> dict[str, str]:
     }
     return {
         **connections,
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        "AIRFLOW__CORE__PARALLELISM": "16",
         "ANAPLAT_TEST_USERS": str(home / "users.csv"),
     }
 

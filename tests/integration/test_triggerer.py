@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS
-from running import AIRFLOW_2, RunningAirflow, WarmAirflow, wait_until
+from running import AIRFLOW_2, ForkedAirflow, WarmAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
@@ -21,23 +21,13 @@ DAG_FILE = Path(__file__).parent / "dags" / "anaplat_triggerer.py"
 COMPONENTS = ("scheduler", "triggerer") if AIRFLOW_2 else ("api-server", "dag-processor", "scheduler", "triggerer")
 
 
-class Airflow(RunningAirflow):
-    """The components of an Airflow in the home of the warm one, which runs its commands."""
+class Airflow(ForkedAirflow):
+    """An Airflow with a triggerer."""
 
     def __init__(self, warm: WarmAirflow) -> None:
-        warm.begin_anew()
-        self._warm = warm
-        settings = {
-            "AIRFLOW__CORE__EXECUTOR": "SequentialExecutor" if AIRFLOW_2 else "LocalExecutor",
-            "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
-            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
-            "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
-        }
-        super().__init__(warm.home, settings)
+        executor = "SequentialExecutor" if AIRFLOW_2 else "LocalExecutor"
+        super().__init__(warm, {"AIRFLOW__CORE__EXECUTOR": executor})
         self.environment.pop("AIRFLOW_CONN_ANAPLAT_DEFAULT", None)
-
-    def command(self, *arguments: str) -> None:
-        self._warm.command(*arguments, **self.environment)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         with closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:

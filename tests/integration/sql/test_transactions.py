@@ -253,8 +253,7 @@ def test_a_worker_that_dies_after_the_commit(
     db: Database, load: Any, warm_airflow: WarmAirflow, arguments: dict[str, Any]
 ) -> None:
     old_table(db)
-    warm_airflow.start(WORKER, json.dumps(arguments))
-    assert warm_airflow.wait() == -signal.SIGKILL
+    assert warm_airflow.start(WORKER, json.dumps(arguments)).wait() == -signal.SIGKILL
     assert stored(db) == expected(arguments["mode"])
     result = load("run", **arguments)
     assert (result["rows"], result["alreadyLoaded"]) == (30, arguments["mode"] == "append")
@@ -277,8 +276,8 @@ def test_a_worker_that_dies_in_the_middle(
     platform.inject("read_rows", replies.hold(go_on), when=third_page)
     worker = warm_airflow.start(WORKER, json.dumps(arguments))
     wait_until(asked_for_third_page(platform))
-    os.kill(worker, signal.SIGKILL)
-    assert warm_airflow.wait() == -signal.SIGKILL
+    os.kill(worker.pid, signal.SIGKILL)
+    assert worker.wait() == -signal.SIGKILL
     go_on.set()
     if existing:
         assert stored(db) == OLD
