@@ -16,7 +16,7 @@ from airflow_provider_anaplat.client.errors import (
 from airflow_provider_anaplat.client.models import DatasetData
 from airflow_provider_anaplat.client.operations import PATH_PREFIX
 
-_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd]")
+_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd\ud800-\udfff]")
 
 
 def checked_base_url(base_url: str) -> str:

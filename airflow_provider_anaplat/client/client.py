@@ -366,7 +366,7 @@ class AnaplatClient:
 
 def _path(operation: Operation[Any], ids: Mapping[str, str]) -> str:
     for name, value in ids.items():
-        if not isinstance(value, str) or not value.strip() or "/" in value or value in (".", ".."):
+        if not isinstance(value, str) or not value.strip() or re.search(r"/|^\.{1,2}$|[\ud800-\udfff]", value):
             raise AnaplatRequestError(
                 f"{operation.name}: {name} is {value!r}, which cannot be an id; nothing was sent.",
                 operation=operation.name,

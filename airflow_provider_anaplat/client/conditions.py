@@ -110,7 +110,7 @@ class _OfOneDataset(Condition):
         dataset = lookup.get(self.ds_id)
         if dataset is None:
             return Verdict(State.WORKING, f"dataset {self.ds_id} is not in the list")
-        states = StateTable(tuple(self.success_states), tuple(self.failure_states))
+        states = StateTable(self.success_states, self.failure_states)
         state = self._judge(states.read(dataset.status), dataset)
         seen = f"dataset {self.ds_id} is {dataset.status!r}{self._also_seen(dataset)}"
         if state is State.UNKNOWN and self.unknown_state == "wait":
@@ -177,7 +177,7 @@ class DatasetDone(_OfOneDataset):
         """Read ``status`` and ``result``; what the latter says of the work counts more than "submitted"."""
         if task.error:
             return State.FAILED
-        states = StateTable(tuple(self.success_states), tuple(self.failure_states))
+        states = StateTable(self.success_states, self.failure_states)
         words = [word for word in (task.status, task.result) if isinstance(word, str) and word.strip()]
         read = [states.read(word) for word in words] or [State.UNKNOWN]
         return next((state for state in (State.FAILED, State.UNKNOWN) if state in read), read[-1])
@@ -251,7 +251,15 @@ class SubscriptionsSent(Condition):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The plans' ids, each once."""
+        """The plans' ids, each once.
+
+        :raises AnaplatRequestError: a text was given, whose characters are no ids
+        """
+        if isinstance(self.subscription_ids, str):
+            raise AnaplatRequestError(
+                f"subscription_ids is the text {self.subscription_ids!r}; it must be a list of ids. A template "
+                "gives one where the DAG has render_template_as_native_obj=True."
+            )
         return tuple(dict.fromkeys(self.subscription_ids))
 
     def is_result(self, result: Any) -> bool:
@@ -287,7 +295,7 @@ class SubscriptionsSent(Condition):
         if plan.last_send_time is None or plan.last_send_time < moment("sent_after", self.sent_after):
             return State.WORKING, f"{name} was last sent {plan.last_send_time or 'never'}"
         seen = f"{name} was sent {plan.last_send_time} with {plan.last_send_status!r}"
-        state = StateTable(tuple(self.success_states), tuple(self.failure_states)).read(plan.last_send_status)
+        state = StateTable(self.success_states, self.failure_states).read(plan.last_send_status)
         unknown_waits = state is State.UNKNOWN and self.unknown_state == "wait"
         return (State.WORKING if unknown_waits else state), seen
 
@@ -300,9 +308,9 @@ def moment(name: str, given: str | datetime) -> datetime:
     :raises AnaplatRequestError: it is neither
     """
     try:
-        read: object = pendulum.instance(given) if isinstance(given, datetime) else pendulum.parse(given)
+        # Pendulum would read a time of day as that of today, and "now" as another moment at each look.
+        return pendulum.instance(given if isinstance(given, datetime) else datetime.fromisoformat(given))
     except (ValueError, TypeError):
-        read = None
-    if not isinstance(read, datetime):
-        raise AnaplatRequestError(f"{name} is {given!r}, which is no moment such as 2026-01-31T06:00:00+00:00.")
-    return read
+        raise AnaplatRequestError(
+            f"{name} is {given!r}, which is no moment such as 2026-01-31T06:00:00+00:00."
+        ) from None

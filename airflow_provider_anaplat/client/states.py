@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from airflow_provider_anaplat.client.errors import AnaplatRequestError
 
 # The contract shows FINISHED, 已提交 and 处理中 and calls no list complete. The English words for work in
 # progress and for failure are those that platforms of this family are known to use.
@@ -32,8 +35,15 @@ class StateTable:
     :param failure: words that mean failed
     """
 
-    success: tuple[str, ...] = SUCCESS_STATES
-    failure: tuple[str, ...] = FAILURE_STATES
+    success: Sequence[str] = SUCCESS_STATES
+    failure: Sequence[str] = FAILURE_STATES
+
+    def __post_init__(self) -> None:
+        for words in (self.success, self.failure):
+            if isinstance(words, str):
+                raise AnaplatRequestError(
+                    f"success_states and failure_states must be lists of words; {words!r} is a text."
+                )
 
     def read(self, word: str | None) -> State:
         """Return what the platform's word means."""

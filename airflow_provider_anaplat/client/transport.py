@@ -241,6 +241,8 @@ class Transport:
         try:
             response = self._send_once(request)
             return response, read_body(response, name, settings.max_answer_mb)
+        except errors.AnaplatError:
+            raise
         except requests.RequestException as error:
             # Not "from error": what lower layers say may hold an address with a password, or query parameters.
             raise connection_error(name, settings.base_url, error, request.secrets) from None
@@ -249,21 +251,33 @@ class Transport:
                 f"{name}: the answer is no valid HTTP.", operation=name
             ) from None
 
+    def _prepared(self, request: _Request) -> requests.PreparedRequest:
+        name = request.operation.name
+        try:
+            return self._session.prepare_request(
+                requests.Request(
+                    request.operation.method,
+                    self._settings.base_url + request.path,
+                    params=request.params,
+                    data=request.content,
+                    headers=request.headers,
+                )
+            )
+        except requests.RequestException:
+            raise
+        except ValueError:  # such as half a character, which no address can hold
+            raise errors.AnaplatRequestError(
+                f"{name}: the request holds what no request can; nothing was sent.", operation=name
+            ) from None
+
     def _send_once(self, request: _Request) -> requests.Response:
         settings = self._settings
-        return self._session.request(
-            request.operation.method,
-            settings.base_url + request.path,
-            params=request.params,
-            data=request.content,
-            headers=request.headers,
-            timeout=(settings.connect_timeout, settings.read_timeout),
-            allow_redirects=False,
-            verify=settings.verify,
-            cert=settings.cert,
-            proxies=dict(settings.proxies or {}),
-            stream=True,
+        prepared = self._prepared(request)
+        environment = self._session.merge_environment_settings(
+            prepared.url, dict(settings.proxies or {}), True, settings.verify, settings.cert
         )
+        timeout = (settings.connect_timeout, settings.read_timeout)
+        return self._session.send(prepared, timeout=timeout, allow_redirects=False, **environment)
 
     def _note_clock(self, date: str | None) -> None:
         try:

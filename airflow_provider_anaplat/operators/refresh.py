@@ -132,7 +132,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         return dataset
 
     def _is_running(self, dataset: Dataset) -> bool:
-        states = StateTable(tuple(self.success_states), tuple(self.failure_states))
+        states = StateTable(self.success_states, self.failure_states)
         return states.read(dataset.status) is State.WORKING
 
     def _start(self, context: Context) -> dict[str, Any]:

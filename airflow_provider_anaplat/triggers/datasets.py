@@ -149,7 +149,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
         dataset = found.get(self.ds_id)
         if dataset is None:
             return None
-        return dataset if StateTable(tuple(self.success_states)).read(dataset.status) is State.DONE else None
+        return dataset if StateTable(self.success_states).read(dataset.status) is State.DONE else None
 
     @property
     def _key(self) -> str:

@@ -193,5 +193,6 @@ def test_the_platform_is_asked_for_nothing_more(run: Run) -> None:
     reads = [request for request in run.platform.requests("read_rows") if "/ds1/" in request.path]
     whole = [request for request in reads if request.body["limit"] == 50_000]
     of_parts = [request for request in reads if request.body["limit"] <= 2]
-    assert (len(whole), len(of_parts), len(reads)) == (3, 3, 6)
+    # The last part is as long as it could be, so one row behind it is asked for.
+    assert (len(whole), len(of_parts), len(reads)) == (3, 4, 7)
     assert run.platform.requests("get_columns") == []

@@ -243,6 +243,20 @@ def test_call_refuses_paths_outside_the_public_api(client: AnaplatClient, platfo
 
 
 @pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.get_columns("half \ud83d"),
+        lambda client: client.call("/public-api/half-\ud83d"),
+        lambda client: client.call("/public-api/x", params={"id": "half \ud83d"}),
+    ],
+)
+def test_half_a_character_never_leaves(client: AnaplatClient, platform: Simulator, ask: Any) -> None:
+    with pytest.raises(AnaplatRequestError):
+        ask(client)
+    assert platform.ledger == []
+
+
+@pytest.mark.parametrize(
     ("base_url", "token"),
     [
         ("bi.example.com", "t"),

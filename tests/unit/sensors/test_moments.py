@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -97,10 +98,22 @@ def test_a_fresh_failure_fails(wait: Any, platform: Simulator) -> None:
         fresh(wait)
 
 
-def test_what_is_no_moment_is_named(wait: Any, platform: Simulator) -> None:
+@pytest.mark.parametrize("given", ["tomorrow", "now", "20:00:00+08:00", "20:00", "", "2026", "P1D", None, 7])
+def test_what_is_no_moment_is_named(wait: Any, platform: Simulator, given: Any) -> None:
     platform.platform.add_dataset("sales", TEXTS)
-    with pytest.raises(errors.AnaplatRequestError, match="newer_than is 'tomorrow'"):
-        fresh(wait, newer_than="tomorrow")
+    with pytest.raises(errors.AnaplatRequestError, match=re.escape(f"newer_than is {given!r}")):
+        fresh(wait, newer_than=given)
+
+
+def test_a_text_is_no_list_of_words(wait: Any, platform: Simulator) -> None:
+    platform.platform.add_dataset("sales", TEXTS)
+    with pytest.raises(errors.AnaplatRequestError, match="success_states and failure_states must be lists"):
+        fresh(wait, success_states="FINISHED")
+
+
+def test_a_text_is_no_list_of_subscriptions(wait: Any, platform: Simulator) -> None:
+    with pytest.raises(errors.AnaplatRequestError, match="subscription_ids is the text 'sc1'"):
+        sent(wait, platform, plan("s"), plan("c"), plan("1"), subscription_ids="sc1")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +180,7 @@ def test_no_plan_is_no_success(wait: Any, platform: Simulator) -> None:
     ],
 )
 def test_one_that_is_late_is_waited_for(wait: Any, platform: Simulator, late: dict[str, Any]) -> None:
-    with pytest.raises(AirflowSensorTimeout, match="timed out" if wait is poked else "plan b"):
+    with pytest.raises(AirflowSensorTimeout, match="timed out|plan b"):  # as Airflow or the wait itself ends it
         sent(wait, platform, plan("a"), late, timeout=0.2)
 
 
