@@ -180,7 +180,7 @@ def test_no_plan_is_no_success(wait: Any, platform: Simulator) -> None:
     ],
 )
 def test_one_that_is_late_is_waited_for(wait: Any, platform: Simulator, late: dict[str, Any]) -> None:
-    with pytest.raises(AirflowSensorTimeout, match="timed out|plan b"):  # as Airflow or the wait itself ends it
+    with pytest.raises(AirflowSensorTimeout, match=r"timed out|plan b"):  # as Airflow or the wait itself ends it
         sent(wait, platform, plan("a"), late, timeout=0.2)
 
 
