@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
@@ -12,12 +13,18 @@ from itertools import islice
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.client.errors import (
+    AnaplatAnswerTooLargeError,
+    AnaplatInvalidAnswerError,
+    AnaplatRequestError,
+)
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
+
+log = logging.getLogger(__name__)
 
 _DECODERS = 2
 # Pages decoded at a time, the one that is handed on next among them: decoded, a page takes three times the memory.
@@ -88,6 +95,7 @@ class PageReader:
         self._stopped = threading.Event()
         self._decoded = _DECODED
         self._position = query.offset
+        self._most = query.page_size
         self._query = query
         self._offsets = OffsetCheck(query.ds_id, lambda offset, limit: self._read(offset, limit).frame)
         if query.sort_by is not None:
@@ -215,6 +223,18 @@ class PageReader:
             )
 
     def _ask(self, offset: int, limit: int) -> Head:
+        """Ask for rows, and for fewer from then on where so many are larger than an answer may be."""
+        while True:
+            limit = min(limit, self._most)
+            try:
+                return self._ask_for(offset, limit)
+            except AnaplatAnswerTooLargeError:
+                if limit == 1:
+                    raise
+                self._most = limit // 2
+                log.info("Dataset %s: at most %d rows a request from now on", self.ds_id, self._most)
+
+    def _ask_for(self, offset: int, limit: int) -> Head:
         query = self._query
         return self._client.read_rows_with(
             partial(read_head, ds_id=query.ds_id),

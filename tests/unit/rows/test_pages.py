@@ -207,3 +207,24 @@ def test_impossible_queries_are_refused(client: AnaplatClient, platform: Simulat
     with pytest.raises(errors.AnaplatRequestError):
         read(client, **query)
     assert platform.requests("read_rows") == []
+
+
+@pytest.mark.parametrize("filter_", [None, {}])
+def test_rows_too_heavy_for_one_answer_are_asked_for_in_several(
+    platform: Simulator, filter_: dict[str, str] | None
+) -> None:
+    heavy = Table.of_rows([("n", "INT"), ("text", "STRING")], [[str(n), "x" * 100_000] for n in range(100)])
+    platform.platform.add_dataset("heavy", heavy)
+    client = AnaplatClient(platform.url, platform.token, max_answer_mb=1)
+    reader = PageReader(client, RowQuery("ds1", page_size=100, concurrency=2, filter=filter_))
+    assert [row[0] for page in reader.pages() for row in page.frame.rows()] == [str(n) for n in range(100)]
+    limits = [request.body["limit"] for request in platform.requests("read_rows")]
+    assert limits[:5] == [100, 50, 25, 12, 6]
+    assert set(limits[5:]) <= set(range(7))
+
+
+def test_a_row_too_heavy_for_any_answer_ends_the_export(platform: Simulator) -> None:
+    platform.platform.add_dataset("heavy", Table.of_rows([("text", "STRING")], [["x" * 2_000_000]] * 3))
+    client = AnaplatClient(platform.url, platform.token, max_answer_mb=1)
+    with pytest.raises(errors.AnaplatAnswerTooLargeError):
+        PageReader(client, RowQuery("ds1", page_size=4))
