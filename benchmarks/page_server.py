@@ -21,17 +21,21 @@ COLUMNS = [
     *({"name": f"text_{i}", "fdType": "STRING"} for i in range(8)),
     *({"name": f"day_{i}", "fdType": "DATE"} for i in range(2)),
 ]
-DIFFERENT_PAGES = 10  # a dataset of more pages repeats them, which no client notices
+DIFFERENT_PAGES = 10  # a dataset of more pages repeats their rows
 
 
 def rendered(rows: int, page_size: int, number: int) -> bytes:
     """Render a page with cells of many lengths, some null and some empty."""
-    first = number * page_size
+    return rendered_rows(rows, page_size, number * page_size, page_size)
+
+
+def rendered_rows(rows: int, page_size: int, first: int, limit: int) -> bytes:
+    """Render rows from any one on, which a client may ask for that looks whether its offsets count."""
     head = {
         "dsId": "bench", "name": "bench", "status": "FINISHED", "version": 1, "rowCount": rows,
         "colCount": len(COLUMNS), "utime": "2026-01-01 00:00:00+0000", "columns": COLUMNS, "preview": [],
     }  # fmt: skip
-    cells = [_row(n) for n in range(first, min(first + page_size, rows))]
+    cells = [_row(n % (DIFFERENT_PAGES * page_size)) for n in range(first, min(first + limit, rows))]
     text = json.dumps({"result": "ok", "response": head}, separators=(",", ":"))
     preview = json.dumps(cells, separators=(",", ":"), ensure_ascii=False)
     return text.replace('"preview":[]', f'"preview":{preview}').encode()
@@ -75,10 +79,14 @@ def main() -> None:
                 counted["most"] = max(counted["most"], counted["now"])
             body = self.rfile.read(int(self.headers["content-length"]))
             offset = int(re.search(rb'"offset": ?(\d+)', body)[1])  # type: ignore[index]  # always there
+            limit = int(re.search(rb'"limit": ?(\d+)', body)[1])  # type: ignore[index]  # likewise
             number = offset // page_size
             partial = number == pages - 1 and rows % page_size
             time.sleep(latency)
-            answer = page(number if partial else number % DIFFERENT_PAGES)
+            if offset % page_size or limit < page_size:
+                answer = rendered_rows(rows, page_size, offset, limit)
+            else:
+                answer = page(number if partial else number % DIFFERENT_PAGES)
             with lock:  # before the answer, after which the client may ask anew
                 counted["now"] -= 1
             self._answer(answer)

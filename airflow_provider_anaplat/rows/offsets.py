@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 import polars as pl
 
-from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRefusedError
+from airflow_provider_anaplat.client.errors import (
+    AnaplatInvalidAnswerError,
+    AnaplatRefusedError,
+    AnaplatServerError,
+)
 from airflow_provider_anaplat.rows.errors import RowCountError
 
 
@@ -62,7 +66,8 @@ class OffsetCheck:
         try:
             behind = self._read(row_count, 1)
         except AnaplatRefusedError as error:
-            if type(error) is AnaplatRefusedError:  # an offset without rows, refused
+            # An offset without rows, refused or broken at: it is heeded.
+            if type(error) in (AnaplatRefusedError, AnaplatServerError):
                 return
             raise
         if not behind.is_empty():

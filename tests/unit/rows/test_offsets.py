@@ -15,7 +15,7 @@ from airflow_provider_anaplat.client import AnaplatClient, errors
 from airflow_provider_anaplat.rows.errors import ExportError, RowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table
-from airflow_provider_anaplat.simulator.replies import Fault, Reply, refusal
+from airflow_provider_anaplat.simulator.replies import Fault, Reply, http_status, refusal
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 FILTER = {
@@ -151,9 +151,9 @@ def test_the_end_is_asked_for_where_no_page_shows_it(
 
 def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, platform: Simulator) -> None:
     platform.platform.add_dataset("numbers", numbers(40))
-    fault = refusal("offset", code=1012)
-    platform.inject("read_rows", fault, when=lambda body: body["offset"] == 40)
-    assert read(client, page_size=10) == list(range(40))
+    for fault in (refusal("offset", code=1012), http_status(500)):
+        platform.inject("read_rows", fault, when=lambda body: body["offset"] == 40)
+        assert read(client, page_size=10) == list(range(40))
     platform.inject("read_rows", refusal("who?", code=1017), when=lambda body: body["offset"] == 40)
     with pytest.raises(errors.AnaplatAuthenticationError):
         read(client, page_size=10)
