@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
+from secrets import token_hex
 from typing import Any, Protocol
 
 from airflow_provider_anaplat.client.errors import NeedsAPersonError
@@ -68,9 +67,13 @@ class FolderStateStore:
                 path.write_bytes(content)  # an object appears when it is complete
                 return
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
-                temporary.write(content)
-            Path(temporary.name).replace(path)
+            temporary = path.with_name(f".{path.name}.{token_hex(8)}")
+            try:
+                with temporary.open("xb") as file:  # which never opens what is there, nor a link
+                    file.write(content)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
 
     def delete(self, key: str) -> None:
         """Forget a value."""

@@ -84,8 +84,9 @@ def checked_path(path: str) -> str:
     plain = normalize("NFKC", unquote(path))
     dots = {".", ".."}.intersection(plain.split("/"))
     if not path.startswith(PATH_PREFIX) or dots or _NEVER_IN_A_PATH.search(plain):
+        shown = re.split(r"[?#]", path)[0]  # what follows may hold a token
         raise AnaplatRequestError(
-            f"The path {path!r} is refused: it must start with {PATH_PREFIX} and hold no `..`, no query "
+            f"The path {shown!r} is refused: it must start with {PATH_PREFIX} and hold no `..`, no query "
             "(use params), no space, and none of % ; \\, escaped or not."
         )
     return path

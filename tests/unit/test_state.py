@@ -67,6 +67,13 @@ def test_no_link_that_waits_there_is_written_through(tmp_path: Path) -> None:
     assert FolderStateStore(store).get("a") == 1
 
 
+def test_a_value_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "a.json").mkdir()  # which no file can replace
+    with pytest.raises(OutputError, match=r"a\.json"):
+        FolderStateStore(tmp_path).set("a", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
 def noted(folder: Path) -> FolderStateStore:
     """Return what two batches that were created and one whose answer is missing leave behind."""
     store = FolderStateStore(folder)

@@ -242,6 +242,13 @@ def test_call_refuses_paths_outside_the_public_api(client: AnaplatClient, platfo
     assert platform.ledger == []
 
 
+@pytest.mark.parametrize("path", ["/public-api/x?token=hunter2", "/public-api/x#hunter2"])
+def test_a_path_that_is_refused_shows_nothing_of_its_query(client: AnaplatClient, path: str) -> None:
+    with pytest.raises(AnaplatRequestError, match="'/public-api/x' is refused") as raised:
+        client.call(path)
+    assert "hunter2" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "ask",
     [
