@@ -6,8 +6,8 @@ import json
 from secrets import token_hex
 from typing import Any, Protocol
 
-from airflow_provider_anaplat.client.errors import NeedsAPersonError
-from airflow_provider_anaplat.rows.files import named
+from airflow_provider_anaplat.errors import NeedsAPersonError
+from airflow_provider_anaplat.output.files import named
 
 
 class StateStore(Protocol):

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 # The rooms that never import Airflow: their tests say the same on every release, as do those of what the rooms do
 # with servers.
-BELOW_AIRFLOW = ("access", "client", "datasets", "rows", "simulator", "sql", "users")
+BELOW_AIRFLOW = ("client", "datasets", "output", "rows", "simulator", "sql", "users", "waiting")
 WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
-OF_LOWER_LAYERS = ("client/test_body.py",)
+OF_LOWER_LAYERS = ("client/_http/test_body.py",)
 
 LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 

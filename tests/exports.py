@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, NdjsonSink, ParquetSink
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.sinks import CsvSink, FileFormat, NdjsonSink, ParquetSink
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 
 FORMATS: list[FileFormat] = ["csv", "ndjson", "parquet"]

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
 from airflow_provider_anaplat.client import operations
-from airflow_provider_anaplat.client.checks import (
+from airflow_provider_anaplat.client._http.checks import (
     check_files,
     check_limits,
     check_proxies,
@@ -21,8 +21,10 @@ from airflow_provider_anaplat.client.checks import (
     checked_path,
     checked_token,
 )
-from airflow_provider_anaplat.client.envelope import Answer
-from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.client._http.envelope import Answer
+from airflow_provider_anaplat.client._http.redaction import redact, secrets_in
+from airflow_provider_anaplat.client._http.transport import Settings, Transport
+from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
 from airflow_provider_anaplat.client.models import (
@@ -39,10 +41,8 @@ from airflow_provider_anaplat.client.models import (
     TaskStatus,
 )
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
-from airflow_provider_anaplat.client.redaction import redact, secrets_in
 from airflow_provider_anaplat.client.tasks import TaskStatusCall, read_task
-from airflow_provider_anaplat.client.transport import Settings, Transport
-from airflow_provider_anaplat.client.validation import validated_answer, validated_echo, validated_record
+from airflow_provider_anaplat.errors import AnaplatRequestError
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
@@ -72,7 +72,7 @@ class AnaplatClient:
     :raises AnaplatRequestError: an address or a token that cannot be used
 
     Every method raises :class:`AnaplatError`, of the type that fits, where the platform does not answer
-    with success; see :mod:`airflow_provider_anaplat.client.errors`.
+    with success; see :mod:`airflow_provider_anaplat.errors`.
     """
 
     def __init__(

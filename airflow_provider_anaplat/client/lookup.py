@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from airflow_provider_anaplat.client.envelope import Answer, read_payload
-from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
+from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 
 T = TypeVar("T")
 

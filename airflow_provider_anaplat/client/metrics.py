@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from airflow_provider_anaplat.client.errors import AnaplatError
+from airflow_provider_anaplat.errors import AnaplatError
 
 log = logging.getLogger(__name__)
 

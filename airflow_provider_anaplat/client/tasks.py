@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 from urllib.parse import quote
 
-from airflow_provider_anaplat.client.envelope import Answer
-from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.client._http.envelope import Answer
+from airflow_provider_anaplat.client._http.validation import validated_echo
 from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, Operation, TokenPlace
-from airflow_provider_anaplat.client.validation import validated_echo
+from airflow_provider_anaplat.errors import AnaplatRequestError
 
 _PLACE = "{taskId}"  # stands for the id
 

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import tenacity
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
+from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatError,
     AnaplatOutcomeUnknownError,
     NeedsAPersonError,
 )
-from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.state import StateStore
 
 log = logging.getLogger(__name__)

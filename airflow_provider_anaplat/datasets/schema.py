@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_anaplat.client.errors import AnaplatRequestError, NeedsAPersonError
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatRequestError, NeedsAPersonError
 from airflow_provider_anaplat.rows.decode import unique_names
 
 Types = dict[str, str | None]  # fdType by name; None for any

@@ -6,10 +6,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_anaplat import connection_form
+from airflow_provider_anaplat import connection_form, errors
+from airflow_provider_anaplat._airflow.metrics import AirflowMetrics
 from airflow_provider_anaplat._airflow.releases import BaseHook, connection_and_extra
-from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.hooks.metrics import AirflowMetrics
 from airflow_provider_anaplat.hooks.settings import client_arguments, url_template
 
 if TYPE_CHECKING:

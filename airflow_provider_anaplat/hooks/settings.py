@@ -9,8 +9,8 @@ from string import Formatter
 from typing import Any
 from urllib.parse import urlsplit
 
-from airflow_provider_anaplat.client.errors import AnaplatSettingsError
 from airflow_provider_anaplat.connection_form import URL_TEMPLATES
+from airflow_provider_anaplat.errors import AnaplatSettingsError
 
 log = logging.getLogger(__name__)
 

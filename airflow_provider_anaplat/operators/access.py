@@ -7,13 +7,13 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.paths import format_of, path_of
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.operators.base import AnaplatOperator
-from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
-    from airflow_provider_anaplat.rows.sinks import Formulas, Sink
+    from airflow_provider_anaplat.output.formats import Formulas, Sink
 
 _LISTED = 200  # ids in the result at most
 
@@ -75,8 +75,8 @@ class AnaplatAccessReportOperator(AnaplatOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Write the report."""
-        from airflow_provider_anaplat.access.report import AccessQuery, write_access_report
-        from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
+        from airflow_provider_anaplat.access import AccessQuery, write_access_report
+        from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
 
         for name in ("user_ids", "page_types"):
             if isinstance(getattr(self, name), str):

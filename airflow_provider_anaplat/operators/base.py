@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseOperator
 from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.assets import describe_events
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatOutcomeUnknownError,
     AnaplatRefusedError,

@@ -65,7 +65,7 @@ class AnaplatCallOperator(AnaplatOperator):
 
     def work(self, context: Context) -> Any:
         """Send the call."""
-        from airflow_provider_anaplat.client.redaction import without_secrets
+        from airflow_provider_anaplat.client._http.redaction import without_secrets
 
         for name in ("json", "query"):
             if not isinstance(getattr(self, name), Mapping | None):

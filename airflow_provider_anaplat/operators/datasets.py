@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.client.states import State, StateTable
+from airflow_provider_anaplat._airflow.task_state import run_began, task_state
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatOperator
-from airflow_provider_anaplat.operators.state import run_began, task_state
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
+from airflow_provider_anaplat.waiting.states import State, StateTable
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

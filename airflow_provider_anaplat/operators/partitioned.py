@@ -7,9 +7,9 @@ from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.paths import path_of
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, TaskGroup
 from airflow_provider_anaplat.links import link_dataset
-from airflow_provider_anaplat.operators.paths import path_of
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import quote
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.client.conditions import moment
-from airflow_provider_anaplat.client.errors import AnaplatError, AnaplatNotFoundError, AnaplatOutcomeUnknownError
-from airflow_provider_anaplat.client.states import State, StateTable
+from airflow_provider_anaplat.errors import AnaplatError, AnaplatNotFoundError, AnaplatOutcomeUnknownError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrigger
+from airflow_provider_anaplat.waiting.conditions import moment
+from airflow_provider_anaplat.waiting.states import State, StateTable
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage

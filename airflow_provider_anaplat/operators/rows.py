@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_anaplat._airflow.paths import format_of, path_of
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
-from airflow_provider_anaplat.operators.paths import format_of, path_of
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
-    from airflow_provider_anaplat.rows.sinks import FileFormat, Formulas, Sink
-    from airflow_provider_anaplat.rows.streams import Encoding
+    from airflow_provider_anaplat.output.formats import FileFormat, Formulas, Sink
+    from airflow_provider_anaplat.output.streams import Encoding
     from airflow_provider_anaplat.rows.targets import Target
 
 
@@ -111,7 +111,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
 
     def sink(self, file_format: FileFormat) -> Sink:
         """Return what writes the format."""
-        from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
+        from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
 
         if file_format == "csv":
             return CsvSink(self.delimiter, self.header, self.encoding, self.csv_formulas)

@@ -7,11 +7,11 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_anaplat._airflow.paths import path_of
+from airflow_provider_anaplat._airflow.queries import query
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat._airflow.task_state import folder_state, task_state
 from airflow_provider_anaplat.operators.base import AnaplatOperator
-from airflow_provider_anaplat.operators.paths import path_of
-from airflow_provider_anaplat.operators.queries import query
-from airflow_provider_anaplat.operators.state import folder_state, task_state
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context

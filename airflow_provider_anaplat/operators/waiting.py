@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout, conf
-from airflow_provider_anaplat.client.conditions import Condition
-from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
-from airflow_provider_anaplat.client.waiting import Wait, wait_here
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger, plain, result_of
+from airflow_provider_anaplat.waiting.conditions import Condition
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
+from airflow_provider_anaplat.waiting.wait import Wait, wait_here
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context

@@ -23,11 +23,11 @@ import arro3.io
 import polars as pl
 from arro3.core import DataType, Field, Schema
 
-from airflow_provider_anaplat.client.envelope import Answer, read_payload
-from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
+from airflow_provider_anaplat.client._http.redaction import redact
+from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
-from airflow_provider_anaplat.client.redaction import redact
-from airflow_provider_anaplat.client.validation import validated
+from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 
 _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 _ROWS_START = re.compile(rb'"preview"%b:%b\[' % (_SPACE, _SPACE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_anaplat.client.errors import AnaplatError
+from airflow_provider_anaplat.errors import AnaplatError
 
 
 class ExportError(AnaplatError):

@@ -12,15 +12,15 @@ import polars as pl
 import tenacity
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatRequestError
 from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTED
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.rows.decode import Page, Snapshot
 from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.progress import Progress
 from airflow_provider_anaplat.rows.targets import Target
-from airflow_provider_anaplat.rows.types import Caster
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.errors import (
     AnaplatInvalidAnswerError,
     AnaplatRefusedError,
     AnaplatServerError,

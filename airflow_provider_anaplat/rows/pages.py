@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
+from airflow_provider_anaplat.errors import (
     AnaplatAnswerTooLargeError,
     AnaplatInvalidAnswerError,
     AnaplatRequestError,
 )
-from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart

@@ -13,11 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatRequestError
-from airflow_provider_anaplat.rows.decode import Snapshot
-from airflow_provider_anaplat.rows.errors import RowCountError, UnplannedError
-from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
-from airflow_provider_anaplat.rows.files import (
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.files import (
     StagedFile,
     atomic_file,
     copy_file,
@@ -25,8 +22,11 @@ from airflow_provider_anaplat.rows.files import (
     remove_file,
     remove_folder,
 )
+from airflow_provider_anaplat.output.formats import Sink
+from airflow_provider_anaplat.rows.decode import Snapshot
+from airflow_provider_anaplat.rows.errors import RowCountError, UnplannedError
+from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
-from airflow_provider_anaplat.rows.sinks import Sink
 from airflow_provider_anaplat.rows.targets import (
     MANIFEST,
     FileTarget,

@@ -11,19 +11,19 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from airflow_provider_anaplat.client.errors import AnaplatRequestError
-from airflow_provider_anaplat.rows.decode import Snapshot
-from airflow_provider_anaplat.rows.files import (
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.files import (
     StagedFile,
     atomic_file,
     listed,
     named,
     remove_file,
 )
+from airflow_provider_anaplat.output.formats import Columns, Sink
+from airflow_provider_anaplat.output.splitter import Splitter
+from airflow_provider_anaplat.output.streams import compressed
+from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
-from airflow_provider_anaplat.rows.sinks import Columns, Sink
-from airflow_provider_anaplat.rows.splitter import Splitter
-from airflow_provider_anaplat.rows.streams import compressed
 
 MANIFEST = "_manifest.json"
 _PART = re.compile(r"part-\d{5,}\.(csv|ndjson|parquet)(\.gz|\.zst)?")

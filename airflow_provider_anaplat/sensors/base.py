@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow.triggers.base import StartTriggerArgs
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSensorTimeout,
@@ -20,8 +21,6 @@ from airflow_provider_anaplat._airflow.releases import (
     conf,
 )
 from airflow_provider_anaplat._airflow.words import check_words
-from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.client.waiting import Wait, backoff, look
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import (
     CAN_BEGIN_IN_TRIGGERER,
@@ -31,6 +30,7 @@ from airflow_provider_anaplat.triggers.base import (
     plain,
     result_of,
 )
+from airflow_provider_anaplat.waiting.wait import Wait, backoff, look
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context

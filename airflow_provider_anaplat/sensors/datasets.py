@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat.client.states import FAILURE_STATES, SUCCESS_STATES
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetFreshnessTrigger, AnaplatDatasetTaskTrigger
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat.client.states import NOT_SENT_STATES, SENT_STATES
 from airflow_provider_anaplat.links import AnaplatPageLink, link_page
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
 from airflow_provider_anaplat.triggers.subscriptions import AnaplatSubscriptionTrigger
+from airflow_provider_anaplat.waiting.states import NOT_SENT_STATES, SENT_STATES
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context

@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.rows.errors import LoadError
-from airflow_provider_anaplat.rows.feed import feed
 from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, Dialect, other_dialect
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
@@ -189,7 +189,7 @@ def _prepare_mysql(connection: Any) -> None:
     """Let nothing be cut or replaced silently; let DELETE keep out what other loads would insert meanwhile."""
     cursor = connection.cursor()
     cursor.execute(
-        "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
+        "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(SESSION.sql_mode, ''), "
         "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO')"
     )
     cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")

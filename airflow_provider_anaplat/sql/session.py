@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat.client.errors import AnaplatError
+from airflow_provider_anaplat.errors import AnaplatError
 from airflow_provider_anaplat.rows.errors import LoadError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import Literal
 
 import polars as pl
 
-from airflow_provider_anaplat.client.errors import AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.rows.errors import LoadError
 from airflow_provider_anaplat.rows.pages import PageReader
-from airflow_provider_anaplat.rows.types import schema_of
 from airflow_provider_anaplat.sql.dialects import Dialect, Names
 from airflow_provider_anaplat.sql.ledger import Ledger, LoadKey, RecordedLoad
 from airflow_provider_anaplat.sql.session import Session

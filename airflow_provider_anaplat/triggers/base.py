@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.client.conditions import Condition
-from airflow_provider_anaplat.client.errors import from_json, to_json
-from airflow_provider_anaplat.client.waiting import Outcome, Wait
+from airflow_provider_anaplat.errors import from_json, to_json
 from airflow_provider_anaplat.triggers.poller import Watch
+from airflow_provider_anaplat.waiting.conditions import Condition
+from airflow_provider_anaplat.waiting.wait import Outcome, Wait
 
 # Version 1 had no `carried` and no `fresh`, and a deadline in every case.
 VERSION = 2

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_anaplat._airflow.releases import BaseEventTrigger
-from airflow_provider_anaplat.client.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
-from airflow_provider_anaplat.client.states import SUCCESS_STATES, State, StateTable
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
 from airflow_provider_anaplat.triggers.poller import Watch
+from airflow_provider_anaplat.waiting.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
+from airflow_provider_anaplat.waiting.states import SUCCESS_STATES, State, StateTable
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
@@ -27,7 +27,7 @@ _EVENT_IS_KEPT = 5.0
 class AnaplatDatasetTaskTrigger(AnaplatWaitTrigger):
     """Wait until a dataset's status in the dataset list has left the state of being worked on.
 
-    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.DatasetDone` and of
+    Arguments: those of :class:`~airflow_provider_anaplat.waiting.conditions.DatasetDone` and of
     :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
     """
 
@@ -37,7 +37,7 @@ class AnaplatDatasetTaskTrigger(AnaplatWaitTrigger):
 class AnaplatDatasetFreshnessTrigger(AnaplatWaitTrigger):
     """Wait until a dataset's last update is at or after a moment, with success.
 
-    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.DatasetFresh` and of
+    Arguments: those of :class:`~airflow_provider_anaplat.waiting.conditions.DatasetFresh` and of
     :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
     """
 
@@ -47,7 +47,7 @@ class AnaplatDatasetFreshnessTrigger(AnaplatWaitTrigger):
 class AnaplatDatasetRefreshTrigger(AnaplatWaitTrigger):
     """Wait until a dataset was updated after a refresh was asked for, with success.
 
-    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.DatasetRefreshed` and of
+    Arguments: those of :class:`~airflow_provider_anaplat.waiting.conditions.DatasetRefreshed` and of
     :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
     """
 

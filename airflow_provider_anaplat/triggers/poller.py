@@ -19,20 +19,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.client.metrics import POLL_WAITERS, POLLS
+from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatAuthenticationError,
     AnaplatConnectionError,
     AnaplatPermissionError,
 )
-from airflow_provider_anaplat.client.metrics import POLL_WAITERS, POLLS
-from airflow_provider_anaplat.client.waiting import backoff
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.waiting.wait import backoff
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
-    from airflow_provider_anaplat.client.conditions import Request
     from airflow_provider_anaplat.client.lookup import Lookup
+    from airflow_provider_anaplat.waiting.conditions import Request
 
     Look = Lookup[Any] | Exception
 

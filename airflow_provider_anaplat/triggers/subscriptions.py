@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_provider_anaplat.client.conditions import SubscriptionsSent
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
+from airflow_provider_anaplat.waiting.conditions import SubscriptionsSent
 
 
 class AnaplatSubscriptionTrigger(AnaplatWaitTrigger):
     """Wait until subscriptions were sent.
 
-    Arguments: those of :class:`~airflow_provider_anaplat.client.conditions.SubscriptionsSent` and of
+    Arguments: those of :class:`~airflow_provider_anaplat.waiting.conditions.SubscriptionsSent` and of
     :class:`~airflow_provider_anaplat.triggers.base.AnaplatWaitTrigger`.
     """
 

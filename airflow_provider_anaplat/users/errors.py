@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from airflow_provider_anaplat.client.errors import AnaplatError, NeedsAPersonError
+from airflow_provider_anaplat.errors import AnaplatError, NeedsAPersonError
 
 LISTED = 200  # of a longer list of problems or loginIds, so many are shown, and the number of all
 

@@ -10,12 +10,12 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.client import PasswordEncoding
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.client.models import NewUser
+from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatOutcomeUnknownError,
     AnaplatRefusedError,
 )
-from airflow_provider_anaplat.client.models import NewUser
 from airflow_provider_anaplat.users.checks import CheckedUsers
 from airflow_provider_anaplat.users.errors import (
     LISTED,

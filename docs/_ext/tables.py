@@ -52,7 +52,7 @@ def operations() -> Rows:
 
 def states() -> Rows:
     """Return the words of states."""
-    from airflow_provider_anaplat.client import states
+    from airflow_provider_anaplat.waiting import states
 
     yield "of", "meaning", "words"
     yield "a dataset or a task", "still working", _words(states.WORKING_STATES)
@@ -73,7 +73,7 @@ def metrics() -> Rows:
 
 def exceptions() -> Rows:
     """Return the exceptions of the client, each below the one it is a kind of."""
-    from airflow_provider_anaplat.client import errors
+    from airflow_provider_anaplat import errors
 
     yield "exception", "when it is raised"
     for error in _tree(errors.AnaplatError):

@@ -20,7 +20,8 @@ import pytest
 import trustme
 from servers import read_request, relay, serving
 
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import NewUser
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.simulator import Simulator

@@ -18,14 +18,14 @@ from moto.server import ThreadedMotoServer
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatPermissionError
+from airflow_provider_anaplat.errors import AnaplatPermissionError
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat.output.files import StagedFile
+from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
-from airflow_provider_anaplat.rows.files import StagedFile
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
-from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.rows.targets import MANIFEST, FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_anaplat._airflow.queries import query
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.operators.queries import query
 
 
 def _postgresql_is_there() -> bool:

@@ -14,7 +14,7 @@ from airflow import __version__ as airflow_version
 from conftest import numbers
 from system.browser import WebAirflow, chromium, screenshot, skip_where_impossible
 
-from airflow_provider_anaplat.client.transport import Settings
+from airflow_provider_anaplat.client._http.transport import Settings
 from airflow_provider_anaplat.connection_form import FIELDS, LABELS
 from airflow_provider_anaplat.simulator import Simulator, Table
 

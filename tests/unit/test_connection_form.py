@@ -14,8 +14,8 @@ from running import AIRFLOW_2, RELEASE, WarmAirflow
 
 from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat._airflow.releases import Connection
-from airflow_provider_anaplat.client.errors import AnaplatSettingsError
 from airflow_provider_anaplat.connection_form import FIELDS
+from airflow_provider_anaplat.errors import AnaplatSettingsError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.hooks.settings import KNOWN_EXTRAS, client_arguments
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_anaplat.operators.state import folder_state
+from airflow_provider_anaplat._airflow.task_state import folder_state
 from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.state import DamagedStateError, FolderStateStore
 from airflow_provider_anaplat.users.ledger import Ledger

@@ -12,10 +12,10 @@ import pytest
 from conftest import TEXTS, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.envelope import Answer
-from airflow_provider_anaplat.client.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
+from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
 

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from conftest import numbers
 
-from airflow_provider_anaplat.client import AnaplatClient, errors
-from airflow_provider_anaplat.client.conditions import DatasetDone
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.metrics import METRICS, Metric, outcome_of
-from airflow_provider_anaplat.client.waiting import look
+from airflow_provider_anaplat.output.formats import CsvSink
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.sinks import CsvSink
 from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.waiting.conditions import DatasetDone
+from airflow_provider_anaplat.waiting.wait import look
 
 
 class Told:

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from conftest import LONG
 
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, TableQuery
 from airflow_provider_anaplat.datasets.creation import Creation, DatasetExistsError, Wish
 from airflow_provider_anaplat.simulator import Simulator, Table, replies

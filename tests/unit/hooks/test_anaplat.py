@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+from airflow_provider_anaplat.errors import AnaplatSettingsError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.simulator import Simulator, replies
 

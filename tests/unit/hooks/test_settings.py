@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_anaplat.client.errors import AnaplatSettingsError
+from airflow_provider_anaplat.errors import AnaplatSettingsError
 from airflow_provider_anaplat.hooks.settings import client_arguments
 
 

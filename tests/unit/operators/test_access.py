@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from conftest import LONG, TEXTS
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.access.report import AccessReportError
-from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat.access import AccessReportError
 from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
 from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from conftest import TEXTS
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.operators.call import AnaplatCallOperator
 from airflow_provider_anaplat.simulator import Simulator, replies
 

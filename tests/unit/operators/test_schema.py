@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.operators.datasets import AnaplatSchemaCheckOperator
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 

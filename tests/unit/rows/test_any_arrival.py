@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatError
+from airflow_provider_anaplat.errors import AnaplatError
+from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 from airflow_provider_anaplat.simulator.replies import Fault

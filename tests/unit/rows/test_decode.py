@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_anaplat.client import errors
-from airflow_provider_anaplat.client.envelope import Answer
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.rows import decode
 from airflow_provider_anaplat.rows.decode import read_head, unique_names
 

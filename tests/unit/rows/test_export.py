@@ -17,14 +17,14 @@ from exports import FORMATS, export_rows, read_back
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import (
+from airflow_provider_anaplat.errors import (
     AnaplatNotFoundError,
     AnaplatPermissionError,
     AnaplatRequestError,
 )
+from airflow_provider_anaplat.output.formats import FileFormat
 from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, OutputError
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.sinks import FileFormat
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 
@@ -120,7 +120,7 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 url, token, path, file_format = sys.argv[1:]
@@ -282,7 +282,7 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.sinks import CsvSink, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
 class TimedOut(BaseException): pass
 def ring(*_): raise TimedOut
 signal.signal(signal.SIGUSR1, ring)

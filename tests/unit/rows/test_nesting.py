@@ -18,7 +18,8 @@ HEAD = (
 # What an answer of the platform makes of a whole export, in a process that may end.
 EXPORT = """
 import sys
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.simulator.replies import Fault, Reply

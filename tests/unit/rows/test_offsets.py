@@ -11,7 +11,8 @@ import pytest
 from conftest import numbers
 from exports import export_rows
 
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.errors import ExportError, RowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table

@@ -11,7 +11,8 @@ import pytest
 from conftest import numbers
 from running import wait_until
 
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.decode import Head, Page
 from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery

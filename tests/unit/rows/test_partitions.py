@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatPermissionError, AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatPermissionError, AnaplatRequestError
+from airflow_provider_anaplat.output.formats import CsvSink, ParquetSink
 from airflow_provider_anaplat.rows.errors import (
     DatasetChangedError,
     OutputError,
@@ -23,7 +24,6 @@ from airflow_provider_anaplat.rows.errors import (
 )
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import Partition, PartitionedExport, RowsOfPart, _split
-from airflow_provider_anaplat.rows.sinks import CsvSink, ParquetSink
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 OTHERS = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [[str(n), "0"] for n in range(100, 130)])

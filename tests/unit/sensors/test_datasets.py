@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from conftest import TEXTS
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
     TaskDeferred,
 )
-from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.simulator import Simulator, replies
 

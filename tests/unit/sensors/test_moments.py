@@ -14,13 +14,13 @@ import jinja2
 import pytest
 from conftest import TEXTS
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import (
     DAG,
     AirflowFailException,
     AirflowSensorTimeout,
     TaskDeferred,
 )
-from airflow_provider_anaplat.client import errors
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor

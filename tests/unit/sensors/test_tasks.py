@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from conftest import TEXTS
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowSensorTimeout, TaskDeferred
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.tasks import TaskStatusCall
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -14,7 +14,7 @@ from conftest import TEXTS, numbers
 from databases import Database, database
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.client.errors import AnaplatPermissionError, AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatPermissionError, AnaplatRequestError
 from airflow_provider_anaplat.rows.errors import LoadError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery

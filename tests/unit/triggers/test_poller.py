@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import LONG, TEXTS
 
-from airflow_provider_anaplat.client import errors
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.triggers.poller import Watch

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_anaplat.client import AnaplatClient, errors
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 from airflow_provider_anaplat.state import FolderStateStore

@@ -1,0 +1,106 @@
+"""Whether the settings of a client, a call's path and an answer's rows can be right; no secret is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from unicodedata import normalize
+from urllib.parse import unquote, urlsplit
+
+from airflow_provider_anaplat.client.models import DatasetData
+from airflow_provider_anaplat.client.operations import PATH_PREFIX
+from airflow_provider_anaplat.errors import (
+    AnaplatInvalidAnswerError,
+    AnaplatRequestError,
+    AnaplatSettingsError,
+)
+
+_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd\ud800-\udfff]")
+
+
+def checked_base_url(base_url: str) -> str:
+    """Return the platform's address without a slash at its end."""
+    try:
+        parts = urlsplit(base_url)
+    except ValueError:
+        raise AnaplatSettingsError("base_url is no address.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
+    return base_url.rstrip("/")
+
+
+def check_limits(
+    connect_timeout: float,
+    read_timeout: float,
+    max_retries: int,
+    max_connections: int | None,
+    max_answer_mb: int,
+) -> None:
+    """Make sure that a request can be made within these limits."""
+    if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
+        raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
+    if (max_connections is not None and max_connections < 1) or max_answer_mb < 1:
+        raise AnaplatSettingsError("max_connections and max_answer_mb must be at least 1.")
+
+
+def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
+    """Make sure that the named files of certificates are there."""
+    named = {
+        "verify": [verify] if isinstance(verify, str) else [],
+        "cert": [cert] if isinstance(cert, str) else cert,
+    }
+    for name, paths in named.items():
+        for path in paths or []:
+            if not Path(path).exists():
+                raise AnaplatSettingsError(f"{name}: there is no file {path}.")
+
+
+def check_proxies(proxies: Mapping[str, str]) -> None:
+    """Make sure that each proxy has an address."""
+    for scheme, address in proxies.items():
+        try:
+            urlsplit(address)
+        except ValueError:  # whose text may hold the proxy's password
+            raise AnaplatSettingsError(f"proxies: what is given for {scheme} is no address.") from None
+
+
+def checked_token(name: str, token: str) -> str:
+    """Return a token that a header can hold."""
+    # A header with such characters would be refused by lower layers, with the token in their message.
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise AnaplatSettingsError(f"{name} is empty, or holds a space, a line break or a character beyond ASCII.")
+    return token
+
+
+def checked_path(path: str) -> str:
+    """Return the path of a call that leads nowhere but to the Public API.
+
+    :raises AnaplatRequestError: it may lead elsewhere
+    """
+    # As a server or a proxy may read it, some of which decode twice, or take what is much the same for the same.
+    plain = normalize("NFKC", unquote(path))
+    dots = {".", ".."}.intersection(plain.split("/"))
+    if not path.startswith(PATH_PREFIX) or dots or _NEVER_IN_A_PATH.search(plain):
+        shown = re.split(r"[?#]", path)[0]  # what follows may hold a token
+        raise AnaplatRequestError(
+            f"The path {shown!r} is refused: it must start with {PATH_PREFIX} and hold no `..`, no query "
+            "(use params), no space, and none of % ; \\, escaped or not."
+        )
+    return path
+
+
+def check_rows(data: DatasetData, ds_id: str, limit: int) -> DatasetData:
+    """Return rows that were asked for.
+
+    :raises AnaplatInvalidAnswerError: they are of another dataset, or more
+    """
+    if data.ds_id != ds_id:
+        what = f"dataset {ds_id} was asked for, and the answer is of another one"
+    elif len(data.preview) > limit:
+        what = f"the answer has {len(data.preview):,} rows, which are more than the {limit:,} that were asked for"
+    else:
+        return data
+    raise AnaplatInvalidAnswerError(f"read_rows: {what}.", operation="read_rows")

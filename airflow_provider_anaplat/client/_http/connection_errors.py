@@ -1,0 +1,138 @@
+"""From an exception of requests to the layer that failed, and whether the request had left."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterable, Iterator
+from urllib.parse import urlsplit
+
+import requests
+from urllib3 import exceptions as urllib3_errors
+
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client._http.adapter import AnswerTooSlowError
+from airflow_provider_anaplat.client._http.redaction import redact, without_userinfo
+
+_request = requests.exceptions
+# What the first of these kinds among an exception and its causes means: type, layer, text. "Unreachable" and what
+# is said of the request itself promise that nothing was sent; all else may come after the platform acted.
+_FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError], str, str], ...] = (
+    (
+        (AnswerTooSlowError,), errors.AnaplatTimeoutError, "HTTP",
+        "{host}, or a proxy before it, began to answer and did not end in time; what was read is given up. "
+        "Look for what slows the platform or the network down, ask for less at a time (a smaller page_size), or "
+        "raise the connection's extra `read_timeout`.",
+    ),
+    (
+        (urllib3_errors.NameResolutionError,), errors.AnaplatUnreachableError, "DNS",
+        "the host name in {host} is not known. Check the connection's host.",
+    ),
+    (
+        (ssl.SSLCertVerificationError,), errors.AnaplatUnreachableError, "TLS",
+        "the certificate of {host} is not trusted. If it is for another name, correct the connection's host; if a "
+        "private authority signed it, give the CA bundle's path in the extra `verify`.",
+    ),
+    (
+        (_request.ChunkedEncodingError, _request.ContentDecodingError), errors.AnaplatTruncatedAnswerError, "HTTP",
+        "{host} broke off in the middle of its answer.",
+    ),
+    (
+        (ssl.SSLEOFError, ssl.SSLZeroReturnError), errors.AnaplatConnectionError, "TCP",
+        "{host} broke the connection before it answered. It may want a client certificate (the connection's extra "
+        "`cert`).",
+    ),
+    (
+        (_request.SSLError,), errors.AnaplatConnectionError, "TLS",
+        "no secure connection to {host}. Check scheme and port; the platform may speak plain http there, or "
+        "want a client certificate (the connection's extra `cert`).",
+    ),
+    (
+        (_request.ConnectTimeout,), errors.AnaplatConnectTimeoutError, "TCP",
+        "{host} did not accept a connection in time. Check host, port, proxy and firewall.",
+    ),
+    (
+        (_request.ReadTimeout, urllib3_errors.ReadTimeoutError), errors.AnaplatTimeoutError, "HTTP",
+        "{host} accepted the request and did not answer in time. The connection's extra `read_timeout` (seconds) "
+        "says how long is waited.",
+    ),
+    (
+        (urllib3_errors.NewConnectionError, ConnectionRefusedError), errors.AnaplatUnreachableError, "TCP",
+        "no connection to {host}. Check host and port, and that it is up.",
+    ),
+    (
+        (_request.ConnectionError,), errors.AnaplatConnectionError, "TCP",
+        "{host} broke the connection before it answered.",
+    ),
+    (
+        (_request.InvalidURL, _request.InvalidSchema, _request.MissingSchema), errors.AnaplatRequestError, "HTTP",
+        "the request could not be made. Check the connection's fields.",
+    ),
+)  # fmt: skip
+
+
+_PROXY = (
+    "the proxy on the way to {host} cannot be used. Check the address, user and password in the connection's "
+    "extra `proxies`, or in the environment's."
+)
+
+
+def was_never_sent(error: errors.AnaplatError) -> bool:
+    """Tell whether the request provably did not reach the platform."""
+    return isinstance(error, errors.AnaplatUnreachableError | errors.AnaplatRequestError)
+
+
+def connection_error(
+    operation: str, base_url: str, error: requests.RequestException, secrets: Iterable[str]
+) -> errors.AnaplatError:
+    """Translate what requests raised into the exception that says what to do."""
+    host = urlsplit(base_url).netloc
+    error_type, layer, what = _classify(error, host)
+    detail = " ".join(without_userinfo(redact(str(_innermost(error)), secrets)).split())
+    translated = error_type(f"{operation}: {what} [{detail}]", operation=operation)
+    if isinstance(translated, errors.AnaplatConnectionError):
+        translated.layer = layer
+    return translated
+
+
+def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.AnaplatError], str, str]:
+    causes = list(_chain(error))
+    if any(isinstance(cause, urllib3_errors.ProxyError) for cause in causes):
+        # urllib3 says so too of a proxy that breaks the connection after it has taken the request.
+        never_sent = any(_is_refusal_of_proxy(cause) for cause in causes)
+        proxy_failed = errors.AnaplatUnreachableError if never_sent else errors.AnaplatConnectionError
+        return proxy_failed, "TCP", _PROXY.format(host=host)
+    for kinds, meaning, layer, text in _FAILURES:
+        if any(isinstance(cause, kinds) for cause in causes):
+            return meaning, layer, text.format(host=host)
+    return errors.AnaplatInvalidAnswerError, "HTTP", f"the answer of {host} breaks the rules of HTTP."
+
+
+def _is_refusal_of_proxy(cause: BaseException) -> bool:
+    """Tell whether no connection to the proxy came about, or it refused a tunnel (an OSError without a number)."""
+    refused_tunnel = type(cause) is OSError and cause.errno is None
+    return refused_tunnel or isinstance(cause, urllib3_errors.NewConnectionError)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and all that it wraps, by whichever of the ways requests and urllib3 wrap.
+
+    ``__context__`` is not followed: it leads to whatever the caller was handling when it sent the request.
+    """
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        current = waiting.pop()
+        if not isinstance(current, BaseException) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        waiting += [*current.args, getattr(current, "reason", None), current.__cause__]
+
+
+def _innermost(error: requests.RequestException) -> BaseException:
+    for cause in _chain(error):
+        if isinstance(cause, AnswerTooSlowError):
+            return cause
+    inner = error.args[0] if error.args else None
+    reason = getattr(inner, "reason", inner)
+    return reason if isinstance(reason, BaseException) else error

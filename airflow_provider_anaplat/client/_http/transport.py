@@ -1,0 +1,314 @@
+"""One HTTP session to the platform: time-outs, retries, no redirects, no secret in any message."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http.cookiejar import DefaultCookiePolicy
+from json import dumps
+from typing import Any, TypeVar
+
+import requests
+import tenacity
+
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client._http.adapter import TimedAdapter
+from airflow_provider_anaplat.client._http.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
+from airflow_provider_anaplat.client._http.connection_errors import connection_error, was_never_sent
+from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal
+from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
+from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
+from airflow_provider_anaplat.client._http.slots import shared_slots
+from airflow_provider_anaplat.client.metrics import (
+    REQUESTS,
+    RETRIES,
+    RETRY_AFTER,
+    Metric,
+    Observer,
+    observe,
+    outcome_of,
+)
+from airflow_provider_anaplat.client.operations import TOKEN_HEADER, Operation
+
+# They write addresses; a filter of a logger does not see what those below it log.
+for _module in ("connection", "connectionpool", "poolmanager", "response", "util.retry"):
+    logging.getLogger(f"urllib3.{_module}").addFilter(without_token_in_address)
+
+T = TypeVar("T")
+
+_POOL_SIZE = 64  # connections kept open; more than any export uses at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to reach the platform; what each means is said at :class:`AnaplatClient`."""
+
+    base_url: str
+    token: str = field(repr=False)
+    user_token: str | None = field(default=None, repr=False)
+    connect_timeout: float = 10
+    read_timeout: float = 300
+    max_retries: int = 4
+    max_connections: int | None = None
+    max_answer_mb: int = 256
+    verify: bool | str = True
+    cert: str | tuple[str, str] | None = None
+    proxies: Mapping[str, str] | None = field(default=None, repr=False)
+    task_status: Mapping[str, Any] | None = None
+    observer: Observer | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request as it is sent.
+
+    :param secrets: what no message may show
+    """
+
+    operation: Operation[Any]
+    path: str
+    params: Mapping[str, Any] | None = field(repr=False)
+    content: bytes | None = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+
+
+class _Session(requests.Session):
+    """A session that does not read where a redirect leads.
+
+    Requests would look there even where it is told not to follow, and read the whole body without a limit before.
+    """
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Say that there is none."""
+
+
+class Transport:
+    """Sends requests and hands their answers to a reader, repeating what may be repeated.
+
+    Safe to use from several threads.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._closed = threading.Event()
+        self._slots = shared_slots(
+            settings.max_connections, (settings.base_url, settings.token, settings.user_token)
+        )
+        # How much the platform's clock is ahead of ours at the least; below 0 where it is behind.
+        self.least_clock_difference = timedelta(0)
+        self._session = _Session()
+        # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
+        self._session.auth = _no_auth
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        adapter = TimedAdapter(settings.read_timeout, pool_maxsize=_POOL_SIZE, max_retries=0)
+        self._session.mount("http://", adapter)
+        self._session.mount("https://", adapter)
+        of_proxies = (secret for proxy in self._proxies() for secret in adapter.secrets_of(proxy))
+        self._secrets = (settings.token, settings.user_token or "", *of_proxies)
+
+    def send(
+        self,
+        operation: Operation[Any],
+        path: str,
+        read: Callable[[Answer], T],
+        *,
+        json: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        secrets: Sequence[str] | None = None,
+    ) -> T:
+        """Send a request and return what ``read`` makes of the answer.
+
+        :param operation: its row of the operation table
+        :param path: the path with the ids filled in
+        :param read: turns an answer into a result, or raises; it runs inside the retry, so that an answer
+            that was cut off is asked for again
+        :param json: the body, without the token
+        :param params: query parameters
+        :param secrets: what no message may show, beside the connection's own; by default, what the request holds
+            under the keys of secrets
+        :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
+        :raises AnaplatError: everything else
+        """
+        request = self._request(operation, path, json, params, secrets)
+        try:
+            result: T = self._retrying(operation)(self._counted, request, read)
+        except errors.AnaplatError as error:
+            if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
+                raise
+            raise _outcome_unknown(operation, error) from None
+        return result
+
+    def close(self) -> None:
+        """Close all connections, and wake and end what waits for its next attempt or for its turn."""
+        self._closed.set()
+        self._slots.wake()
+        self._session.close()
+
+    def _proxies(self) -> Iterable[str]:
+        """Return the proxies that a request may go through: the connection's, and those of the environment."""
+        own = dict(self._settings.proxies or {})
+        merged = self._session.merge_environment_settings(self._settings.base_url, own, None, None, None)
+        return [str(proxy) for proxy in merged["proxies"].values()]
+
+    def _request(
+        self,
+        operation: Operation[Any],
+        path: str,
+        json: Mapping[str, Any] | None,
+        params: Mapping[str, Any] | None,
+        secrets: Sequence[str] | None,
+    ) -> _Request:
+        settings = self._settings
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": ACCEPTED_ENCODINGS,
+            "Content-Type": "application/json",
+        }
+        body = dict(json or {})
+        if secrets is None:
+            secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
+        if operation.token_in == "header":
+            headers[TOKEN_HEADER] = settings.user_token or settings.token
+        elif operation.token_in == "query":
+            params = {**(params or {}), "token": settings.token}
+        else:
+            body["token"] = settings.token
+        # A GET with a body is refused by some proxies.
+        content = _json_bytes(operation, body) if body or operation.method != "GET" else None
+        return _Request(operation, path, params, content, headers, (*self._secrets, *secrets))
+
+    def _retrying(self, operation: Operation[Any]) -> tenacity.Retrying:
+        attempts = self._settings.max_retries + 1
+
+        def note_retry(state: tenacity.RetryCallState) -> None:
+            log_retry(operation, state, attempts)
+            self._observe(RETRIES, 1, operation)
+
+        return tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(attempts),
+            wait=wait_before,
+            retry=tenacity.retry_if_exception(
+                lambda error: not self._closed.is_set() and may_repeat(operation, error)
+            ),
+            before_sleep=note_retry,
+            sleep=self._pause,
+            reraise=True,
+        )
+
+    def _pause(self, seconds: float) -> None:
+        self._closed.wait(seconds)
+
+    def _counted(self, request: _Request, read: Callable[[Answer], T]) -> T:
+        """Send the request once, and count how it went."""
+        operation = request.operation
+        try:
+            result = read(self._answer(request))
+        except errors.AnaplatRequestError:  # nothing was sent
+            raise
+        except errors.AnaplatError as error:
+            self._observe(REQUESTS, 1, operation, outcome=outcome_of(error))
+            if error.retry_after is not None:
+                self._observe(RETRY_AFTER, error.retry_after, operation)
+            raise
+        self._observe(REQUESTS, 1, operation, outcome="ok")
+        return result
+
+    def _observe(self, metric: Metric, value: float, operation: Operation[Any], **tags: str) -> None:
+        name = "call" if "/" in operation.name else operation.name  # a path can hold anything
+        observe(self._settings.observer, metric, value, operation=name, **tags)
+
+    def _answer(self, request: _Request) -> Answer:
+        with self._slots.one(self._closed.is_set):
+            response, body = self._exchange(request)
+        self._note_clock(response.headers.get("Date"))
+        return Answer(
+            operation=request.operation.name,
+            status=response.status_code,
+            body=body,
+            secrets=request.secrets,
+            location=response.headers.get("Location"),
+            retry_after=seconds_of(response.headers.get("Retry-After")),
+            most_memory=2 * MEGABYTE * self._settings.max_answer_mb,
+        )
+
+    def _exchange(self, request: _Request) -> tuple[requests.Response, bytes]:
+        settings, name = self._settings, request.operation.name
+        try:
+            response = self._send_once(request)
+            return response, read_body(response, name, settings.max_answer_mb)
+        except errors.AnaplatError:
+            raise
+        except requests.RequestException as error:
+            # Not "from error": what lower layers say may hold an address with a password, or query parameters.
+            raise connection_error(name, settings.base_url, error, request.secrets) from None
+        except (ValueError, OverflowError):  # of Python, which reads a piece's length and then so many bytes
+            raise errors.AnaplatInvalidAnswerError(
+                f"{name}: the answer is no valid HTTP.", operation=name
+            ) from None
+
+    def _prepared(self, request: _Request) -> requests.PreparedRequest:
+        name = request.operation.name
+        try:
+            return self._session.prepare_request(
+                requests.Request(
+                    request.operation.method,
+                    self._settings.base_url + request.path,
+                    params=request.params,
+                    data=request.content,
+                    headers=request.headers,
+                )
+            )
+        except requests.RequestException:
+            raise
+        except ValueError:  # such as half a character, which no address can hold
+            raise errors.AnaplatRequestError(
+                f"{name}: the request holds what no request can; nothing was sent.", operation=name
+            ) from None
+
+    def _send_once(self, request: _Request) -> requests.Response:
+        settings = self._settings
+        prepared = self._prepared(request)
+        environment = self._session.merge_environment_settings(
+            prepared.url, dict(settings.proxies or {}), True, settings.verify, settings.cert
+        )
+        timeout = (settings.connect_timeout, settings.read_timeout)
+        return self._session.send(prepared, timeout=timeout, allow_redirects=False, **environment)
+
+    def _note_clock(self, date: str | None) -> None:
+        try:
+            # The platform wrote the header at this moment of ours or before.
+            self.least_clock_difference = parsedate_to_datetime(date or "").astimezone(UTC) - datetime.now(UTC)
+        except (ValueError, OverflowError):
+            return
+
+
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    return request
+
+
+def _json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
+    try:
+        return dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        raise errors.AnaplatRequestError(
+            f"{operation.name}: the request holds a value that JSON cannot; nothing was sent.",
+            operation=operation.name,
+        ) from None
+
+
+def _outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:
+    return errors.AnaplatOutcomeUnknownError(
+        f"{operation.name}: the request left, and whether the platform carried it out is not known. "
+        f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",
+        operation=operation.name,
+        status=error.status,
+        code=error.code,
+        platform_message=error.platform_message,
+        excerpt=error.excerpt,
+        retry_after=error.retry_after,
+    )

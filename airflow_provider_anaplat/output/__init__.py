@@ -1,0 +1,1 @@
+"""How a file or an object is written."""

@@ -1,0 +1,294 @@
+"""Files that are visible when they are complete, and never before."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from airflow_provider_anaplat.output.streams import Output
+from airflow_provider_anaplat.rows.errors import OutputError
+
+log = logging.getLogger(__name__)
+
+
+class StagedFile:
+    """A file that is written without a name or under a temporary one, and takes its own at the end.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
+    :param group: name that it shares with other files of the folder which only one process writes at a time; by
+        default its own
+
+    Every method raises :class:`OutputError` where the place cannot be written.
+    """
+
+    def __init__(self, path: Any, group: str = "") -> None:
+        self.path = path
+        self.size = 0
+        self._nameless = False
+        # Older universal paths are pathlib's too; those of an object store have a file system.
+        self._local = not hasattr(type(path), "fs")
+        with named(path):
+            self._target: Any = _local_target(path) if self._local else path
+        self._group = group or self._target.name
+        self._temporary: Any = self._target.with_name(_temporary_name(self._group))
+
+    def remove_others(self) -> None:
+        """Remove the temporary files of this file's group that others left, or will miss and then fail."""
+        folder = self._target.parent
+        try:
+            names = listed(folder)
+        except (FileNotFoundError, NotADirectoryError):  # what universal paths say of a folder without a file
+            return
+        except OSError as error:  # a place that can be written need not be one that can be listed
+            log.info("Could not look for temporary files beside %s: %s", self.path, error)
+            return
+        for name in names:
+            if _is_temporary(name, self._group) and name != self._temporary.name:
+                _discard(folder / name)
+
+    def check(self) -> None:
+        """See that the complete file is still there under its temporary name.
+
+        :raises OutputError: another export of its group has begun since, and removed it, or it is not whole
+        """
+        with named(self.path):
+            try:
+                size = self._size()
+            except FileNotFoundError as error:
+                raise overtaken(self.path) from error
+            if size not in (self.size, None):
+                raise OSError(f"{self.size:,} bytes were written, and {size:,} are there")
+
+    @contextmanager
+    def open(self) -> Iterator[Output]:
+        """Open the file for writing; what is written is on disk at the end of the block, and all of it."""
+        with named(self.path):
+            with self._opened() as file:
+                output = Output(file.write, file.flush)
+                yield output
+                output.check()
+                self.size = output.bytes
+                if self._local:
+                    file.flush()
+                    os.fsync(file.fileno())
+                    if self._nameless:
+                        _give_name(file, self._temporary)
+            self.check()
+
+    def publish(self) -> None:
+        """Give the file its own name."""
+        with named(self.path):
+            try:
+                if self._local:
+                    _copy_mode(self._target, self._temporary)
+                    self._temporary.replace(self._target)
+                else:
+                    _move(self._target.fs, self._temporary.path, self._target.path)
+            except FileNotFoundError as error:
+                raise overtaken(self.path) from error
+
+    def discard(self) -> None:
+        """Remove what is left of the temporary file."""
+        _discard(self._temporary)
+
+    def _size(self) -> int | None:
+        """Return how many bytes of the file are there; None where the file system does not know."""
+        if self._local:
+            return int(self._temporary.stat().st_size)
+        self._temporary.fs.invalidate_cache(self._target.parent.path)  # it may remember what was there
+        size: int | None = self._temporary.fs.info(self._temporary.path).get("size")
+        return size
+
+    def _opened(self) -> Any:
+        if not self._local:
+            return self._temporary.fs.open(self._temporary.path, "wb")
+        file = _nameless(self._target.parent)
+        self._nameless = file is not None
+        return file or self._temporary.open("xb")
+
+
+@contextmanager
+def atomic_file(path: Any) -> Iterator[Output]:
+    """Open a file for writing that takes its place at the end of the block, or leaves no trace.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
+    :raises OutputError: the file cannot be written
+    """
+    staged = StagedFile(path)
+    try:
+        with staged.open() as file:
+            yield file
+        staged.publish()
+    finally:
+        staged.discard()
+
+
+def copy_file(source: Any, target: Any) -> None:
+    """Give a complete file a second name; a file that stands there is replaced.
+
+    Whoever is killed here leaves a temporary file, if any, beside the source.
+
+    :param source: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param target: a path of the same kind
+    """
+    if hasattr(type(source), "fs") and _copies(source.fs):
+        source.fs.cp_file(source.path, target.path)
+        return
+    temporary = source.with_name(_temporary_name(source.name))
+    try:
+        if hasattr(type(source), "fs"):
+            with source.open("rb") as file, temporary.open("wb") as copy:
+                shutil.copyfileobj(file, copy)
+            _move(source.fs, temporary.path, target.path)
+        else:
+            _link(source, temporary)
+            temporary.replace(target)
+    finally:
+        remove_file(temporary)
+
+
+def remove_file(path: Any) -> None:
+    """Remove a file; one that is not there is no error."""
+    if not hasattr(type(path), "fs"):
+        path.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):  # a universal path's own unlink would take a name with * or [ for a pattern
+        path.fs.rm_file(path.path)
+
+
+def listed(folder: Any) -> list[str]:
+    """Return the names of what is in a folder now."""
+    if not hasattr(type(folder), "fs"):
+        return [path.name for path in folder.iterdir()]
+    folder.fs.invalidate_cache(folder.path)  # it may remember what was there
+    return [path.rstrip("/").rpartition("/")[2] for path in folder.fs.ls(folder.path, detail=False)]
+
+
+def remove_folder(folder: Any) -> None:
+    """Remove a folder with all that is in it, where it can be; what stays is told in the log."""
+    try:
+        for path in [folder / name for name in listed(folder)]:
+            if path.is_dir():
+                remove_folder(path)
+            else:
+                remove_file(path)
+        if not hasattr(type(folder), "fs"):  # an object store has no folders to remove
+            folder.rmdir()
+    except (FileNotFoundError, NotADirectoryError):  # what universal paths say of a folder without a file
+        return
+    except OSError as error:
+        log.warning("Could not remove all of %s: %s", folder, error)
+
+
+def overtaken(path: Any) -> OutputError:
+    """Return the error of an export whose temporary files a later one has removed."""
+    return OutputError(
+        f"Cannot write {path}: what was written for it is gone. Another export to the same place has begun since. "
+        "Let one at a time write there: give each run a place of its own, or the DAG max_active_runs=1."
+    )
+
+
+def _discard(path: Any) -> None:
+    try:
+        remove_file(path)
+    except OSError as error:  # why the file is in the way matters more than this
+        log.warning("Could not remove the temporary file %s: %s", path, error)
+
+
+def _copy_mode(source: Path, target: Path) -> None:
+    with suppress(FileNotFoundError):
+        target.chmod(stat.S_IMODE(source.stat().st_mode))
+
+
+def _temporary_name(group: str) -> str:
+    return f"{_prefix(group)}{secrets.token_hex(8)}.tmp"
+
+
+def _is_temporary(name: str, group: str) -> bool:
+    return name.startswith(_prefix(group))
+
+
+def _prefix(group: str) -> str:
+    # Readers of a folder pass over it: hidden, and without the suffix of a format. No name is too long for it.
+    return f".anaplat-{sha256(os.fsencode(group)).hexdigest()[:16]}-"
+
+
+def _nameless(folder: Path) -> BinaryIO | None:
+    """Open a file without a name, of which nothing stays if the process is killed; None where there are none.
+
+    Linux has them, on most local file systems.
+    """
+    try:
+        return os.fdopen(os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o666), "wb")
+    except (AttributeError, OSError):
+        return None
+
+
+def _give_name(file: BinaryIO, path: Path) -> None:
+    source = f"/proc/self/fd/{file.fileno()}"
+    try:
+        os.link(source, path, src_dir_fd=file.fileno())  # any: with one, links are followed
+    except OSError:  # of a file system that has such files, and names them no more
+        with Path(source).open("rb") as complete, path.open("xb") as copy:
+            shutil.copyfileobj(complete, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # not every file system has links
+        shutil.copyfile(source, target)
+
+
+def _copies(file_system: Any) -> bool:
+    from fsspec import AbstractFileSystem
+    from fsspec.asyn import AsyncFileSystem
+
+    return isinstance(file_system, AsyncFileSystem) or type(file_system).cp_file is not AbstractFileSystem.cp_file
+
+
+def _move(file_system: Any, source: str, target: str) -> None:
+    """Rename an object, or copy it where the store knows no renaming.
+
+    fsspec's own copying ``mv`` would take a name with ``*`` or ``[`` for a pattern.
+    """
+    from fsspec import AbstractFileSystem
+    from fsspec.asyn import AsyncFileSystem  # the base of the object stores
+
+    if isinstance(file_system, AsyncFileSystem) or type(file_system).mv is AbstractFileSystem.mv:
+        file_system.cp_file(source, target)  # the source goes when it is discarded
+    else:
+        file_system.mv(source, target)
+
+
+def _local_target(path: Path) -> Path:
+    try:
+        path = path.resolve()  # where path is a link, the file behind it is replaced
+    except (RuntimeError, ValueError) as error:  # a link to itself, or a NUL
+        raise OutputError(f"Cannot write {path!r}: {error}.") from error
+    if path.exists() and not path.is_file():
+        raise OutputError(f"Cannot write {path}: it exists and is no regular file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def named(path: Any) -> Iterator[None]:
+    """Turn what the operating system or an object store says into an error that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"Cannot write {path}: {error.strerror or error}. Make sure that the place "
+            "exists, is writable and has room, then run the task again."
+        ) from error

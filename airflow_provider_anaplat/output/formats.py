@@ -1,0 +1,200 @@
+"""File formats: each turns an iterator of frames into one file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import ClassVar, Literal, Protocol
+
+import polars as pl
+
+from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.feed import feed
+from airflow_provider_anaplat.output.parquet import JoinedParquet
+from airflow_provider_anaplat.output.schema import arrow_schema, schema_of
+from airflow_provider_anaplat.output.splitter import Splitter
+from airflow_provider_anaplat.output.streams import Counting, Encoding, Output, Writable, as_file, encoded
+
+FileFormat = Literal["csv", "ndjson", "parquet"]
+Formulas = Literal["keep", "escape"]
+Columns = tuple[Column, ...]
+
+# How a cell begins that a spreadsheet may calculate, also in full width; a plain number does no harm. At the
+# beginning of a file, a mark of byte order is not seen.
+_FORMULA = r"^\x{FEFF}*[=+\-@\t\r\n＝＋－＠]"
+# The same within a cell, behind what ends a cell for a reader that takes another separator than the file's: such a
+# reader also sees no quotation marks around a cell but the first.
+_SEPARATORS = ",;|\t\r\n"
+_WITHIN = r"([%s][\x{FEFF}\" ]*)([=+\-@＝＋－＠])"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
+_ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
+# Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
+_PART_ROWS = 20_000
+
+
+class Sink(Protocol):
+    """A file format.
+
+    :cvar file_format: its name, which is the suffix of its files too
+    :cvar typed: whether it keeps types, or the platform's own text
+    :cvar finite: whether its numbers are finite
+    """
+
+    file_format: ClassVar[FileFormat]
+    typed: ClassVar[bool]
+    finite: ClassVar[bool]
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+        """Write all frames, in their order; none makes a valid file without rows.
+
+        :param frames: of the columns' types, or of text alone where the format keeps no types
+        :raises OSError: the file does not take all of it
+        """
+
+
+@dataclass(frozen=True)
+class CsvSink:
+    """CSV: null is an empty field, the empty text is ``""``.
+
+    :param delimiter: one ASCII character between two fields
+    :param header: whether the first line holds the column names
+    :param encoding: ``utf-8``, ``utf-8-sig`` (with the mark that Excel looks for) or ``gb18030``
+    :param formulas: ``keep`` every cell as it is, or ``escape`` what a spreadsheet would calculate, with an
+        apostrophe before it: cells and names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a line break and
+        are no numbers, and those signs within a cell behind a line break, or a comma, semicolon, bar or tab that
+        is not the delimiter
+    """
+
+    file_format: ClassVar[FileFormat] = "csv"
+    typed: ClassVar[bool] = False
+    finite: ClassVar[bool] = False
+
+    delimiter: str = ","
+    header: bool = True
+    encoding: Encoding = "utf-8"
+    formulas: Formulas = "keep"
+
+    def __post_init__(self) -> None:
+        if self.formulas not in ("keep", "escape"):
+            raise AnaplatRequestError(f"csv_formulas is {self.formulas!r}; it must be keep or escape.")
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise AnaplatRequestError(
+                f"delimiter is {self.delimiter!r}; it must be one ASCII character, "
+                "and no quotation mark or line break."
+            )
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+        """Write the header and all rows."""
+        behind = Output(file.write, file.flush)
+        output = Counting(b'"', encoded(behind, self.encoding), behind.flush)
+        if self.header:
+            # As a row, where names that were escaped need not differ.
+            names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
+            self._write_rows(names, output)
+        for frame in frames:
+            self._write_rows(frame, output)
+            del frame  # it may be large, and the next one takes its time
+        output.flush()
+
+    def _write_rows(self, frame: pl.DataFrame, output: Counting) -> None:
+        if self.formulas == "escape":
+            cells = pl.all()
+            is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
+            within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
+            apart = cells.str.replace_all(within, "${1}'${2}")
+            frame = frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
+        bytes_before, quotes_before = output.bytes, output.counted
+        with output.honest():
+            frame.write_csv(as_file(output), include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)
+        _check_csv(frame, output.bytes - bytes_before, output.counted - quotes_before)
+
+
+@dataclass(frozen=True)
+class NdjsonSink:
+    """One JSON object a line, typed."""
+
+    file_format: ClassVar[FileFormat] = "ndjson"
+    typed: ClassVar[bool] = True
+    finite: ClassVar[bool] = True
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+        """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
+        output = Counting(b"\n", file.write, file.flush)
+
+        def write(pulled: Iterator[pl.DataFrame]) -> None:
+            for frame in pulled:
+                before = output.counted
+                with output.honest():
+                    frame.write_ndjson(as_file(output))
+                _check_rows(output.counted - before, frame.height)
+                del frame  # it may be large, and the next one takes its time
+
+        feed(frames, write)
+        output.flush()
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """Parquet, typed, compressed with Zstandard; each field's metadata holds what the platform says of the column.
+
+    :param row_group_size: rows of a row group at most
+    """
+
+    file_format: ClassVar[FileFormat] = "parquet"
+    typed: ClassVar[bool] = True
+    finite: ClassVar[bool] = False
+
+    row_group_size: int = 50_000
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+        """Write all rows, while this thread makes the next frames."""
+        output = Output(file.write, file.flush)
+
+        def join(pulled: Iterator[pl.DataFrame]) -> None:
+            joined, splitter = JoinedParquet(output, arrow_schema(columns)), Splitter(pulled)
+            size = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
+            empty = pl.DataFrame(schema=schema_of(columns, typed=True))
+            while splitter.has_more() or not joined.parts:
+                part = pl.concat([empty, *splitter.take(size)], rechunk=True)
+                _check_rows(joined.add(self._bytes_of(part)), part.height)
+                del part
+            joined.finish()
+
+        feed(frames, join)
+        output.flush()
+
+    def _bytes_of(self, part: pl.DataFrame) -> bytes:
+        written = BytesIO()
+        part.write_parquet(
+            written,
+            compression="zstd",
+            compression_level=_ZSTD_LEVEL,
+            row_group_size=self.row_group_size,
+        )
+        return written.getvalue()  # a view of its buffer can end Python 3.12.1 when garbage is collected
+
+
+def _check_csv(frame: pl.DataFrame, written: int, quotes: int) -> None:
+    """See that the file got each cell of the frame.
+
+    :param written: bytes that the file got
+    :param quotes: quotation marks among them: those around cells, and those of cells, which are doubled
+    """
+    due = _total(frame, pl.all().str.len_bytes()) + frame.width * frame.height
+    if written != due + quotes:
+        due -= _total(frame, pl.all().str.count_matches('"', literal=True))
+    if written != due + quotes:
+        raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
+
+
+def _total(frame: pl.DataFrame, numbers: pl.Expr) -> int:
+    return int(frame.select(pl.sum_horizontal(pl.lit(0), numbers.sum().cast(pl.Int64))).item())
+
+
+def _check_rows(written: int, expected: int) -> None:
+    """See that the file got as many rows as were to be written, whatever the library says."""
+    if written != expected:
+        raise OSError(f"{written:,} of {expected:,} rows were written")

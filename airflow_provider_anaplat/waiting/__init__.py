@@ -1,0 +1,1 @@
+"""Whether it is done yet."""

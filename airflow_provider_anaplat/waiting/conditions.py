@@ -1,0 +1,316 @@
+"""What a wait is for: each condition says which records it needs, and judges what the platform shows of them.
+
+A condition's fields are plain JSON. The sensor that pokes and the trigger that waits in its place judge with the
+same condition, which is why they end alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+import pendulum
+
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.waiting.states import (
+    FAILURE_STATES,
+    NOT_SENT_STATES,
+    SENT_STATES,
+    SUCCESS_STATES,
+    State,
+    StateTable,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client.lookup import Lookup
+    from airflow_provider_anaplat.client.models import Dataset, SubscriptionPlan, TaskStatus
+
+C = TypeVar("C", bound="Condition")
+UnknownState = Literal["wait", "fail"]
+Request = Literal["find_datasets", "find_subscriptions", "find_task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a condition makes of one look.
+
+    :param state: WORKING to wait on; DONE, FAILED or UNKNOWN to end
+    :param seen: what the platform shows, for a person to read
+    :param result: what the waiting task returns, where it is DONE
+    """
+
+    state: State
+    seen: str
+    result: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """Base of all conditions.
+
+    :cvar shared_request: the method of the client that finds the records of all who wait, by their ids
+    """
+
+    shared_request: ClassVar[Request]
+
+    @classmethod
+    def of(cls: type[C], holder: object) -> C:
+        """Return the condition whose fields are the attributes of a sensor or trigger."""
+        return cls(**{field.name: getattr(holder, field.name) for field in fields(cls)})
+
+    @property
+    def request(self) -> Request:
+        """The method of the client that finds the records by their ids."""
+        return self.shared_request
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What that method takes besides the ids; plain JSON. With any, the request is shared with nobody."""
+        return {}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the records to look at."""
+        raise NotImplementedError
+
+    def judge(self, lookup: Lookup[Any]) -> Verdict:
+        """Say what one look means.
+
+        :raises AnaplatInvalidAnswerError: a record that is waited for breaks the contract
+        """
+        raise NotImplementedError
+
+    def is_result(self, result: Any) -> bool:
+        """Tell whether something is a result of this very condition."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfOneDataset(Condition):
+    shared_request = "find_datasets"
+
+    ds_id: str
+    success_states: Sequence[str] = SUCCESS_STATES
+    failure_states: Sequence[str] = FAILURE_STATES
+    unknown_state: UnknownState = "wait"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The dataset's id."""
+        return (self.ds_id,)
+
+    def is_result(self, result: Any) -> bool:
+        """Tell whether something is the summary of this dataset."""
+        return isinstance(result, dict) and result.get("dsId") == self.ds_id
+
+    def judge(self, lookup: Lookup[Dataset]) -> Verdict:
+        """Read the dataset's status word."""
+        dataset = lookup.get(self.ds_id)
+        if dataset is None:
+            return Verdict(State.WORKING, f"dataset {self.ds_id} is not in the list")
+        states = StateTable(self.success_states, self.failure_states)
+        state = self._judge(states.read(dataset.status), dataset)
+        seen = f"dataset {self.ds_id} is {dataset.status!r}{self._also_seen(dataset)}"
+        if state is State.UNKNOWN and self.unknown_state == "wait":
+            return Verdict(State.WORKING, f"{seen}, which no table of states knows")
+        return Verdict(state, seen, dataset.summary() if state is State.DONE else None)
+
+    def _judge(self, state: State, dataset: Dataset) -> State:
+        """Return what the meaning of the dataset's word means to this condition."""
+        raise NotImplementedError
+
+    def _also_seen(self, dataset: Dataset) -> str:
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetDone(_OfOneDataset):
+    """A dataset that is being created is done; one that is not in the list yet is waited for.
+
+    :param ds_id: id of the dataset
+    :param success_states: words that mean done
+    :param failure_states: words that mean failed
+    :param unknown_state: at a word in no table, ``wait`` or ``fail``
+    :param probe: what is looked at: the dataset in the ``list``, or the ``task`` that creates it
+    :param platform_task_id: id of that task; without one, the list is looked at
+    :param task_status: how to ask for the task, before what the connection says
+    """
+
+    probe: Literal["list", "task"] = "list"
+    platform_task_id: str | None = None
+    task_status: Mapping[str, Any] | None = None
+
+    @property
+    def _task_id(self) -> str | None:
+        return self.platform_task_id if self.probe == "task" else None
+
+    @property
+    def request(self) -> Request:
+        """The dataset list, or the status of the task."""
+        return "find_task" if self._task_id else "find_datasets"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """How to ask for the task."""
+        return {"call": dict(self.task_status or {})} if self._task_id else {}
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The id of the task, or of the dataset."""
+        return (self._task_id or self.ds_id,)
+
+    def judge(self, lookup: Lookup[Any]) -> Verdict:
+        """Read the words of the task, or the dataset's status word."""
+        if not self._task_id:
+            return super().judge(lookup)
+        task: TaskStatus = lookup.get(self._task_id)  # type: ignore[assignment]  # what was asked for is there
+        seen = f"task {self._task_id} is {task.status!r}, its result {task.error or task.result!r}"
+        state = self._judge_task(task)
+        if state is State.UNKNOWN and self.unknown_state == "wait":
+            return Verdict(State.WORKING, f"{seen}, where a word is in no table of states")
+        summary = {"dsId": self.ds_id, "taskId": self._task_id, "status": task.status, "result": task.result}
+        return Verdict(state, seen, summary if state is State.DONE else None)
+
+    def _judge_task(self, task: TaskStatus) -> State:
+        """Read ``status`` and ``result``; what the latter says of the work counts more than "submitted"."""
+        if task.error:
+            return State.FAILED
+        states = StateTable(self.success_states, self.failure_states)
+        words = [word for word in (task.status, task.result) if isinstance(word, str) and word.strip()]
+        read = [states.read(word) for word in words] or [State.UNKNOWN]
+        return next((state for state in (State.FAILED, State.UNKNOWN) if state in read), read[-1])
+
+    def _judge(self, state: State, dataset: Dataset) -> State:
+        return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetFresh(_OfOneDataset):
+    """A dataset's last update is at or after a moment, and its status is a success.
+
+    What its status says counts from that moment on: a failure of an earlier update is no end.
+
+    :param newer_than: the moment (ISO 8601; UTC where it names no zone)
+    """
+
+    newer_than: str | datetime
+
+    def _judge(self, state: State, dataset: Dataset) -> State:
+        fresh = dataset.utime is not None and dataset.utime >= moment("newer_than", self.newer_than)
+        return state if fresh else State.WORKING
+
+    def _also_seen(self, dataset: Dataset) -> str:
+        return f", last updated {dataset.utime or 'never'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetRefreshed(_OfOneDataset):
+    """A dataset's last update is after the one that was noted before a refresh, and its status is a success.
+
+    :param noted_utime: the last update that was noted (ISO 8601); None where there was none
+    :param noted_status: the status that was noted. Where it was a failure already, a failure counts only
+        once there is a later update, since until then it may be the old one
+    """
+
+    noted_utime: str | None
+    noted_status: str | None = None
+
+    def _judge(self, state: State, dataset: Dataset) -> State:
+        noted = moment("noted_utime", self.noted_utime) if self.noted_utime else None
+        if dataset.utime is not None and (noted is None or dataset.utime > noted):
+            return state
+        failed_now = state is State.FAILED and dataset.status != self.noted_status
+        return State.FAILED if failed_now else State.WORKING
+
+    def _also_seen(self, dataset: Dataset) -> str:
+        return f", last updated {dataset.utime or 'never'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubscriptionsSent(Condition):
+    """Each of these subscriptions was last sent at or after a moment, with success.
+
+    A plan that does not exist or is disabled will never be sent: it is a failure at once.
+
+    :param subscription_ids: ids of the plans
+    :param sent_after: the moment (ISO 8601; UTC where it names no zone)
+    :param success_states: words of ``lastSendStatus`` that mean sent
+    :param failure_states: words that mean failed
+    :param unknown_state: at a word in no table, ``wait`` or ``fail``
+    """
+
+    shared_request = "find_subscriptions"
+
+    subscription_ids: Sequence[str]
+    sent_after: str | datetime
+    success_states: Sequence[str] = SENT_STATES
+    failure_states: Sequence[str] = NOT_SENT_STATES
+    unknown_state: UnknownState = "wait"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The plans' ids, each once.
+
+        :raises AnaplatRequestError: a text was given, whose characters are no ids
+        """
+        if isinstance(self.subscription_ids, str):
+            raise AnaplatRequestError(
+                f"subscription_ids is the text {self.subscription_ids!r}; it must be a list of ids. A template "
+                "gives one where the DAG has render_template_as_native_obj=True."
+            )
+        return tuple(dict.fromkeys(self.subscription_ids))
+
+    def is_result(self, result: Any) -> bool:
+        """Tell whether something holds a summary of each of these plans."""
+        plans = result.get("subscriptions") if isinstance(result, dict) else None
+        return isinstance(plans, list) and [plan.get("scId") for plan in plans] == list(self.ids)
+
+    def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
+        """Read what each plan says of its last send; one that failed is enough to end.
+
+        :raises AnaplatRequestError: no plan is named, of which nothing could be said but that all were sent
+        """
+        if not self.ids:
+            raise AnaplatRequestError("subscription_ids is empty: there is nothing to wait for.")
+        plans = {sc_id: lookup.get(sc_id) for sc_id in self.ids}
+        read = {sc_id: self._judge(sc_id, plan) for sc_id, plan in plans.items()}
+        for state in (State.FAILED, State.UNKNOWN):
+            ended = [seen for found, seen in read.values() if found is state]
+            if ended:
+                return Verdict(state, "; ".join(ended))
+        waiting = [seen for found, seen in read.values() if found is State.WORKING]
+        if waiting:
+            return Verdict(State.WORKING, "; ".join(waiting))
+        sent = [plan.summary() for plan in plans.values() if plan is not None]
+        return Verdict(State.DONE, f"all {len(sent)} subscriptions were sent", {"subscriptions": sent})
+
+    def _judge(self, sc_id: str, plan: SubscriptionPlan | None) -> tuple[State, str]:
+        if plan is None:
+            return State.FAILED, f"subscription {sc_id} does not exist"
+        name = f"subscription {sc_id} ({plan.name})"
+        if plan.enabled is False:
+            return State.FAILED, f"{name} is disabled"
+        if plan.last_send_time is None or plan.last_send_time < moment("sent_after", self.sent_after):
+            return State.WORKING, f"{name} was last sent {plan.last_send_time or 'never'}"
+        seen = f"{name} was sent {plan.last_send_time} with {plan.last_send_status!r}"
+        state = StateTable(self.success_states, self.failure_states).read(plan.last_send_status)
+        unknown_waits = state is State.UNKNOWN and self.unknown_state == "wait"
+        return (State.WORKING if unknown_waits else state), seen
+
+
+def moment(name: str, given: str | datetime) -> datetime:
+    """Return a moment that a user or a template gave.
+
+    :param name: name of the argument, for the error
+    :param given: ISO 8601, or a datetime; UTC where it names no zone
+    :raises AnaplatRequestError: it is neither
+    """
+    try:
+        # Pendulum would read a time of day as that of today, and "now" as another moment at each look.
+        return pendulum.instance(given if isinstance(given, datetime) else datetime.fromisoformat(given))
+    except (ValueError, TypeError):
+        raise AnaplatRequestError(
+            f"{name} is {given!r}, which is no moment such as 2026-01-31T06:00:00+00:00."
+        ) from None

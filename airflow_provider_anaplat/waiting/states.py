@@ -1,0 +1,62 @@
+"""The state table: what the platform's words say of a dataset that is being created or refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from airflow_provider_anaplat.errors import AnaplatRequestError
+
+# The contract shows FINISHED, 已提交 and 处理中 and calls no list complete. The English words for work in
+# progress and for failure are those that platforms of this family are known to use.
+WORKING_STATES = ("已提交", "处理中", "SUBMITTED", "CREATED", "PROCESSING", "RUNNING")
+SUCCESS_STATES = ("FINISHED",)
+FAILURE_STATES = ("FAILED", "CANCELED", "CANCELLED")
+# Of a subscription's last send, the contract shows SUCCESS alone.
+SENT_STATES = ("SUCCESS",)
+NOT_SENT_STATES = ("FAILED", "FAIL", "FAILURE", "ERROR")
+
+
+class State(Enum):
+    """What a word means to those who wait."""
+
+    WORKING = "still working"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class StateTable:
+    """Which words mean what; a word in no column is unknown, and never a success.
+
+    :param success: words that mean done
+    :param failure: words that mean failed
+    """
+
+    success: Sequence[str] = SUCCESS_STATES
+    failure: Sequence[str] = FAILURE_STATES
+
+    def __post_init__(self) -> None:
+        for words in (self.success, self.failure):
+            if isinstance(words, str):
+                raise AnaplatRequestError(
+                    f"success_states and failure_states must be lists of words; {words!r} is a text."
+                )
+
+    def read(self, word: str | None) -> State:
+        """Return what the platform's word means."""
+        word = _normalised(word or "")
+        for state, words in (
+            (State.FAILED, self.failure),
+            (State.DONE, self.success),
+            (State.WORKING, WORKING_STATES),
+        ):
+            if word in map(_normalised, words):
+                return state
+        return State.UNKNOWN
+
+
+def _normalised(word: str) -> str:
+    return word.strip().upper()

@@ -1,0 +1,236 @@
+"""A write leaves once, also where the answer, or the caller, is stranger than a fault of the simulator."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import LONG
+
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
+from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.state import FolderStateStore
+from airflow_provider_anaplat.users.errors import UsersInDoubtError
+from airflow_provider_anaplat.users.ledger import Ledger
+from airflow_provider_anaplat.users.provision import Provisioning, Rules
+from airflow_provider_anaplat.users.sources import ListSource
+
+OK = b'{"result": "ok", "response": "1 users created"}'
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that answers every request with these bytes, and what it was sent."""
+    received: list[bytes] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                received.append(connection.recv(65536))
+                connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", received
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(LONG)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nContent-Length: 12\r\n\r\n" + OK,
+        b"HTTP/1.1 302 Found\r\nLocation: http://[x\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://\xff\xfe/\r\nContent-Length: 0\r\n\r\n",
+        b"not HTTP at all\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n" + OK,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"res",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nabcde",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + b"[" * 200_000,
+        b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\n\r\n" % len(OK) + OK,
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n",
+    ],
+)  # fmt: skip
+def test_a_strange_answer_leaves_the_outcome_unknown(answer: bytes) -> None:
+    with answering(answer) as (url, received), pytest.raises(errors.AnaplatError) as raised:
+        AnaplatClient(url, "t0ken", read_timeout=5).create_users([NewUser(login_id="a")])
+    assert isinstance(raised.value, errors.AnaplatOutcomeUnknownError | errors.AnaplatRedirectError)
+    assert len(received) == 1
+
+
+def http(status: int, body: bytes | str) -> bytes:
+    content = body.encode() if isinstance(body, str) else body
+    return b"HTTP/1.1 %d Whatever\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
+
+
+UNCLEAR = [
+    *(http(200, json.dumps({"result": word})) for word in ("OK", "ok ", "success", "处理中", "partial", "")),
+    *(http(200, json.dumps({"result": word})) for word in (True, False, 0, 1, [], {}, None)),
+    http(200, '{"result": "fail"}'),
+    http(200, '{"result": "fail", "error": {"message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": 5001, "message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": true, "message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": 40002, "message": "cancelled"}}'),
+    http(200, '{"error_code": 0}'),
+    http(200, '{"error_code": 77, "error_message": "no"}'),
+    http(200, '{"status": 500, "message": "no"}'),
+    http(200, '{"taskId": "t", "dsId": "d", "status": "处理中", "result": null}'),
+    http(200, '[{"result": "fail"}]'),
+    *(http(status, "<html>no</html>") for status in (400, 402, 406, 409, 410, 418, 422, 451, 499, 500, 599, 999)),
+    *(http(status, '{"result": "fail", "error": {"status": 77}}') for status in (400, 409, 500)),
+    *(http(status, '{"result": "ok", "response": "1 users created"}') for status in (201, 206, 401, 404, 500)),
+    *(http(status, "") for status in (202, 205, 300, 303, 304, 305, 399)),
+]
+REFUSED = [
+    *(http(status, '{"result": "fail", "error": {"status": 1012}}') for status in (200, 400, 500)),
+    http(200, '{"result": "fail", "error": {"status": "1004", "message": "no"}}'),
+    http(200, '{"error_code": 2002, "error_message": "no"}'),
+    *(http(status, '{"status": 1018, "message": "Not Login"}') for status in (200, 401)),
+    *(http(status, "<html>no</html>") for status in (401, 403, 404, 405, 413, 429)),
+    b"HTTP/1.1 308 Elsewhere\r\nLocation: https://elsewhere.example/\r\nContent-Length: 0\r\n\r\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+@pytest.mark.parametrize("answer", UNCLEAR)
+def test_what_is_no_clear_answer_is_sent_once_and_remembered(answer: bytes, isolate: bool, tmp_path: Path) -> None:
+    users = ListSource([{"loginId": login_id, "password": "p"} for login_id in "abcd"])
+    with answering(answer) as (url, received), closing(AnaplatClient(url, "t0ken")) as client:
+        for _ in range(2):  # the second time as a task that was cleared
+            with pytest.raises(UsersInDoubtError):
+                Provisioning(client, Ledger(FolderStateStore(tmp_path)), Rules(isolate_rejected=isolate)).run(
+                    users
+                )
+    assert len(received) == 1
+
+
+@pytest.mark.parametrize("answer", UNCLEAR)
+def test_no_dataset_is_made_again_after_no_clear_answer(answer: bytes) -> None:
+    request = CreateDatasetRequest(ac_id="a", name="n", table_query=TableQuery(table="t"))
+    with answering(answer) as (url, received), pytest.raises(errors.AnaplatOutcomeUnknownError):
+        AnaplatClient(url, "t0ken").create_dataset(request)
+    assert len(received) == 1
+
+
+@pytest.mark.parametrize("answer", REFUSED)
+def test_a_clear_refusal_is_no_unknown_outcome(answer: bytes) -> None:
+    refused = (errors.AnaplatRefusedError, errors.AnaplatRedirectError)
+    with answering(answer) as (url, received), pytest.raises(refused):
+        AnaplatClient(url, "t0ken").create_users([NewUser(login_id="a")])
+    assert len(received) == 1
+
+
+def test_what_the_caller_was_handling_does_not_matter(client: AnaplatClient, platform: Simulator) -> None:
+    platform.inject("create_users", replies.reset(), after_act=True)
+    nowhere = AnaplatClient("http://127.0.0.1:1", "t", max_retries=0)
+    try:
+        nowhere.create_users([NewUser(login_id="a")])
+    except errors.AnaplatUnreachableError:
+        with pytest.raises(errors.AnaplatOutcomeUnknownError):
+            client.create_users([NewUser(login_id="a")])
+    assert len(platform.requests("create_users")) == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, date(2024, 1, 1), b"bytes", {1, 2}])
+def test_what_json_cannot_hold_is_not_sent(client: AnaplatClient, platform: Simulator, value: Any) -> None:
+    with pytest.raises(errors.AnaplatRequestError, match="JSON"):
+        client.call("/public-api/page/list", json={"value": value})
+    assert platform.ledger == []
+
+
+SECRETS = ("t0ken-s3cret", 'pass"wörd', "pr0xy-pass")
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        '{"result": "ok", "response": {"echo": ["t0ken-s3cret", "pass\\"wörd"]}}',
+        '{"result": "ok", "response": "nobody; pass\\"wörd is bad"}',
+        '{"result": "fail", "error": {"status": 1012, "message": "t0ken-s3cret pass\\"wörd"}}',
+        '<html>t0ken-s3cret pass"wörd</html>',
+        '{"result": "fail", "error": {"status": 1012, "message": {"m": "bad pass\\"wörd"}}}',
+        '{"result": "fail", "error": {"message": "body: {\\"password\\": \\"pass\\\\\\"wörd\\"}"}}',
+        " " * 3993 + "t0ken-s3cret",
+    ],
+)
+def test_no_traceback_shows_a_secret(platform: Simulator, echo: str) -> None:
+    platform.inject("create_users", replies.content(echo.encode()))
+    platform.token = SECRETS[0]
+    client = AnaplatClient(platform.url, SECRETS[0])
+    try:
+        shown = repr(client.create_users([NewUser(login_id="a", password=SECRETS[1])]))
+    except errors.AnaplatError as error:
+        shown = traceback.format_exc() + repr(vars(error))
+    for secret in (*SECRETS, SECRETS[1].replace('"', '\\"'), "p\\u00f6", "wörd", "t0ken-"):
+        assert secret not in shown
+
+
+@pytest.mark.parametrize(
+    "written", ["a%2Fb+c%22d", "a/b%20c%22d", "a%2Fb%20c%22d", "a%2fb%20c%22d", "a%2fb+c%22d"]
+)
+def test_a_password_is_masked_as_it_stands_in_addresses(platform: Simulator, written: str) -> None:
+    platform.inject("create_users", replies.refusal(f"{written} is bad", code=1012))
+    with pytest.raises(errors.AnaplatError, match=r"\*\*\* is bad"):
+        AnaplatClient(platform.url, platform.token).create_users([NewUser(login_id="a", password='a/b c"d')])
+
+
+def test_no_traceback_shows_a_parameter_or_a_proxys_password(platform: Simulator) -> None:
+    client = AnaplatClient(
+        platform.url, "t", max_retries=0, proxies={"http": f"http://user:{SECRETS[2]}@127.0.0.1:1"}
+    )
+    with pytest.raises(errors.AnaplatError):
+        client.list_datasets()
+    try:
+        client.call("/public-api/x", params={"token": SECRETS[0]})
+    except errors.AnaplatError:
+        shown = traceback.format_exc()
+    assert SECRETS[0] not in shown
+    assert SECRETS[2] not in shown
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"verify": "/no/such/ca.pem"}, {"cert": "/no/such/cert.pem"}, {"cert": (__file__, "/no/such/key.pem")}],
+)
+def test_a_file_that_is_missing_is_named(settings: dict[str, Any]) -> None:
+    with pytest.raises(errors.AnaplatSettingsError, match="there is no file /no/such"):
+        AnaplatClient("https://bi.example.com", "t", **settings)
+
+
+def test_a_proxy_that_is_no_address_is_named() -> None:
+    with pytest.raises(errors.AnaplatSettingsError, match="given for https is no address") as raised:
+        AnaplatClient("https://bi.example.com", "t", proxies={"https": "http://user:p[ass@proxy"})
+    assert "p[ass" not in str(raised.value)
+    assert raised.value.__suppress_context__
+
+
+def test_a_file_that_is_there_is_taken() -> None:
+    AnaplatClient("https://bi.example.com", "t", cert=(__file__, str(Path(__file__))))
+
+
+def test_an_odd_moment_is_an_invalid_answer(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.subscriptions["s"] = {"scId": "s", "lastSendTime": 10**20}
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="lastSendTime"):
+        client.get_subscriptions(["s"])
+
+
+def test_an_empty_moment_is_none(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.pages = [{"pgId": "p", "ctime": ""}]
+    assert client.list_pages()[0].ctime is None

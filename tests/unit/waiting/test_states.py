@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_anaplat.waiting.states import State, StateTable
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("FINISHED", State.DONE),
+        (" finished ", State.DONE),
+        ("处理中", State.WORKING),
+        ("已提交", State.WORKING),
+        ("RUNNING", State.WORKING),
+        ("FAILED", State.FAILED),
+        ("CANCELED", State.FAILED),
+        ("已完成", State.UNKNOWN),
+        ("", State.UNKNOWN),
+        (None, State.UNKNOWN),
+    ],
+)
+def test_words(word: str | None, state: State) -> None:
+    assert StateTable().read(word) is state
+
+
+def test_words_of_the_users_own() -> None:
+    table = StateTable(success=("已完成",), failure=("失败",))
+    assert table.read("已完成") is State.DONE
+    assert table.read("失败") is State.FAILED
+    assert table.read("FINISHED") is State.UNKNOWN
+
+
+def test_a_word_that_is_failure_and_success_is_failure() -> None:
+    assert StateTable(success=("X",), failure=("X",)).read("X") is State.FAILED
