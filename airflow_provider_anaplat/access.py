@@ -17,10 +17,11 @@ from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.models import AuthorizedResource, Column, GrantingSubject
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
+    AnaplatAccessRefusedError,
+    AnaplatAccessReportError,
     AnaplatAuthenticationError,
     AnaplatError,
     AnaplatRequestError,
-    NeedsAPersonError,
 )
 from airflow_provider_anaplat.output.formats import Sink
 from airflow_provider_anaplat.output.schema import BOOLEAN, schema_of
@@ -49,14 +50,6 @@ _HOPELESS = 20  # users in a row for whom the platform did not answer
 _USERS_BETWEEN_LINES = 500
 
 
-class AccessReportError(AnaplatError):
-    """The rights of some users could not be read; a repetition may read them."""
-
-
-class AccessRefusedError(AccessReportError, NeedsAPersonError):
-    """The platform refuses to tell the rights of some users."""
-
-
 @dataclass
 class AccessSummary:
     """What was reported.
@@ -78,7 +71,7 @@ class AccessSummary:
         if not self.failed:
             return
         user_id, error = next(iter(self.failed.items()))
-        raise (AccessReportError if self.may_pass else AccessRefusedError)(
+        raise (AnaplatAccessReportError if self.may_pass else AnaplatAccessRefusedError)(
             f"The rights of {len(self.failed):,} users could not be read; those of {self.users:,} are in the "
             f"file. The first was {user_id!r}: {error} The log names the others. Correct user_ids or mend what is "
             "wrong, or set on_user_error to 'report' to let such a task succeed."
@@ -111,7 +104,7 @@ def write_access_report(
     :param sink: the file format
     :raises AnaplatAuthenticationError: the token is not good; nothing was written
     :raises AnaplatError: of no user the rights could be read, or of many in a row; nothing was written
-    :raises OutputError: the file cannot be written
+    :raises AnaplatOutputError: the file cannot be written
     """
     if query.concurrency < 1:
         raise AnaplatRequestError("concurrency must be at least 1.")

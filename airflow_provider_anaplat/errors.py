@@ -87,11 +87,11 @@ class AnaplatOutcomeUnknownError(AnaplatError):
     """A write was sent and its answer was lost: it may have been carried out or not."""
 
 
-class NeedsAPersonError(AnaplatError):
+class AnaplatNeedsAPersonError(AnaplatError):
     """The same would happen again: a person must look, or correct something, before a repetition makes sense."""
 
 
-class AnaplatAnswerTooLargeError(AnaplatInvalidAnswerError, NeedsAPersonError):
+class AnaplatAnswerTooLargeError(AnaplatInvalidAnswerError, AnaplatNeedsAPersonError):
     """The answer is larger than the connection allows; it was not read to its end."""
 
 
@@ -117,6 +117,90 @@ class AnaplatRateLimitedError(AnaplatRefusedError):
 
 class AnaplatServerError(AnaplatRefusedError):
     """The platform failed while carrying out the request."""
+
+
+class AnaplatExportError(AnaplatError):
+    """The export cannot be finished; nothing was published."""
+
+
+class AnaplatDatasetChangedError(AnaplatExportError):
+    """The dataset was updated while its rows were being read."""
+
+
+class AnaplatRowCountError(AnaplatExportError):
+    """The platform gave fewer or more rows than it says the dataset has."""
+
+
+class AnaplatCellError(AnaplatExportError):
+    """A cell holds what its column's type cannot hold."""
+
+
+class AnaplatUnplannedError(AnaplatExportError):
+    """The plan of an export by several workers, or a part of it, is missing."""
+
+
+class AnaplatOutputError(AnaplatExportError):
+    """The file cannot be written."""
+
+
+class AnaplatLoadError(AnaplatExportError):
+    """The rows cannot be loaded into the table."""
+
+
+class AnaplatDatasetExistsError(AnaplatNeedsAPersonError):
+    """A dataset of this name stands in this directory, or several do where one is wanted."""
+
+
+class AnaplatSchemaChangedError(AnaplatNeedsAPersonError):
+    """The dataset's columns are not those that the user expects."""
+
+
+class AnaplatProvisioningError(AnaplatError):
+    """The users could not all be created."""
+
+
+class AnaplatSourceError(AnaplatProvisioningError):
+    """The users cannot be read from where they are."""
+
+
+class AnaplatSourceChangedError(AnaplatProvisioningError):
+    """The users that were checked are not those that came when they were to be sent."""
+
+
+class AnaplatInvalidUsersError(AnaplatProvisioningError, AnaplatNeedsAPersonError):
+    """Some users are not fit to be sent; none was sent."""
+
+
+class AnaplatUsersInDoubtError(AnaplatProvisioningError, AnaplatNeedsAPersonError):
+    """Users were sent, and whether the platform created them is not known."""
+
+
+class AnaplatUserCountError(AnaplatUsersInDoubtError):
+    """The platform reports another number of users than were sent."""
+
+
+class AnaplatUnsettledError(AnaplatProvisioningError):
+    """Users were sent, and the platform does not show all of them, or not yet; a repetition asks again."""
+
+
+class AnaplatUsersRejectedError(AnaplatProvisioningError, AnaplatNeedsAPersonError):
+    """The platform refused to create some users."""
+
+
+class AnaplatUnrepeatableError(AnaplatProvisioningError, AnaplatNeedsAPersonError):
+    """Some users are created, and a repetition would send them again, since nothing remembers them."""
+
+
+class AnaplatAccessReportError(AnaplatError):
+    """The rights of some users could not be read; a repetition may read them."""
+
+
+class AnaplatAccessRefusedError(AnaplatAccessReportError, AnaplatNeedsAPersonError):
+    """The platform refuses to tell the rights of some users."""
+
+
+class AnaplatDamagedStateError(AnaplatNeedsAPersonError):
+    """What an earlier attempt noted cannot be read, so nobody knows what it has sent."""
 
 
 def to_json(error: Exception) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from secrets import token_hex
 from typing import Any, Protocol
 
-from airflow_provider_anaplat.errors import NeedsAPersonError
+from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.output.files import named
 
 
@@ -23,14 +23,12 @@ class StateStore(Protocol):
         """Forget a value; one that is not there is no error."""
 
 
-class DamagedStateError(NeedsAPersonError):
-    """What an earlier attempt noted cannot be read, so nobody knows what it has sent."""
-
-    def __init__(self, where: Any, what: str) -> None:
-        super().__init__(
-            f"What an earlier attempt noted in {where} cannot be used: {what}. Nothing was sent. Look on the "
-            "platform what it has created, restore the note, or remove it to begin anew; then clear the task."
-        )
+def damaged(where: Any, what: str) -> AnaplatDamagedStateError:
+    """Return the error that says which note cannot be used, and why."""
+    return AnaplatDamagedStateError(
+        f"What an earlier attempt noted in {where} cannot be used: {what}. Nothing was sent. Look on the "
+        "platform what it has created, restore the note, or remove it to begin anew; then clear the task."
+    )
 
 
 class FolderStateStore:
@@ -38,8 +36,8 @@ class FolderStateStore:
 
     :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path); it is made at need
 
-    Every method raises :class:`~airflow_provider_anaplat.rows.errors.OutputError` where the folder can't be used,
-    and ``get`` raises :class:`DamagedStateError` where a file holds no value.
+    Every method raises :class:`AnaplatOutputError` where the folder can't be used, and ``get`` raises
+    :class:`AnaplatDamagedStateError` where a file holds no value.
     """
 
     def __init__(self, folder: Any) -> None:
@@ -56,7 +54,7 @@ class FolderStateStore:
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
-            raise DamagedStateError(path, "it is no JSON") from None
+            raise damaged(path, "it is no JSON") from None
 
     def set(self, key: str, value: Any) -> None:
         """Keep a value; a reader sees the old one or the new one, nothing between."""

@@ -15,9 +15,9 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
+    AnaplatDatasetExistsError,
     AnaplatError,
     AnaplatOutcomeUnknownError,
-    NeedsAPersonError,
 )
 from airflow_provider_anaplat.state import StateStore
 
@@ -29,10 +29,6 @@ _KEY = "anaplat_dataset"
 # How the dataset list shows the directory of a dataset that was created without one: the contract does not say.
 _ROOT = ("", "root")
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0  # seconds between two looks
-
-
-class DatasetExistsError(NeedsAPersonError):
-    """A dataset of this name stands in this directory, or several do where one is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +69,7 @@ class Creation:
     def find_or_create(self) -> CreationTask:
         """Return the creation of this DAG run, or of the dataset that it shall reuse.
 
-        :raises DatasetExistsError: the name is taken and ``if_exists`` is ``fail``, or it is ambiguous
+        :raises AnaplatDatasetExistsError: the name is taken and ``if_exists`` is ``fail``, or it is ambiguous
         :raises AnaplatOutcomeUnknownError: the answer was lost, and the dataset list does not show the dataset
         :raises AnaplatError: the platform refuses, or does not answer
         """
@@ -122,7 +118,7 @@ class Creation:
         if not here or self._wish.if_exists == "create":
             return None
         if self._wish.if_exists == "fail":
-            raise DatasetExistsError(
+            raise AnaplatDatasetExistsError(
                 f"{self._called()} exists already: {_ids(here)}. Rename or remove it, choose another name, or set "
                 "if_exists to 'reuse' or 'create'."
             )
@@ -147,7 +143,7 @@ class Creation:
         """Return the creation whose answer was lost; where it does not show, a person must look."""
         try:
             own = self._look(known)
-        except DatasetExistsError:
+        except AnaplatDatasetExistsError:
             raise
         except AnaplatError as unanswered:  # whatever it is, a retry must not send the request again
             log.warning("%s", unanswered)
@@ -180,7 +176,7 @@ class Creation:
 
     def _only(self, datasets: Sequence[Dataset]) -> Dataset | None:
         if len(datasets) > 1:
-            raise DatasetExistsError(
+            raise AnaplatDatasetExistsError(
                 f"{self._called()} exists {len(datasets)} times ({_ids(datasets)}), and nothing tells which one "
                 "is meant. Remove or rename all but one, then clear the task."
             )

@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_anaplat.client.models import Column
-from airflow_provider_anaplat.errors import AnaplatRequestError, NeedsAPersonError
+from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.rows.decode import unique_names
 
 Types = dict[str, str | None]  # fdType by name; None for any
-
-
-class SchemaChangedError(NeedsAPersonError):
-    """A dataset has other columns than those that are expected."""
 
 
 @dataclass(frozen=True)

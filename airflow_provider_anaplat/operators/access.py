@@ -47,7 +47,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     (number of users), and ``failedUsers``, the ids of the first 200 of them.
 
     Raises :class:`AirflowFailException` where the platform refuses, :class:`AnaplatError` where a retry may help,
-    and :class:`OutputError` where the file cannot be written.
+    and :class:`AnaplatOutputError` where the file cannot be written.
     """
 
     template_fields: Sequence[str] = ("user_ids", "output_path", "file_format", "page_types", "anaplat_conn_id")

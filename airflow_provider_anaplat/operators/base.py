@@ -11,10 +11,10 @@ from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.assets import describe_events
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
+    AnaplatNeedsAPersonError,
     AnaplatOutcomeUnknownError,
     AnaplatRefusedError,
     AnaplatRequestError,
-    NeedsAPersonError,
 )
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink
@@ -40,7 +40,7 @@ def no_useless_retry() -> Iterator[None]:
     """
     try:
         yield
-    except (AnaplatOutcomeUnknownError, AnaplatRequestError, NeedsAPersonError) as error:
+    except (AnaplatOutcomeUnknownError, AnaplatRequestError, AnaplatNeedsAPersonError) as error:
         raise AirflowFailException(str(error)) from error
     except AnaplatRefusedError as error:
         if isinstance(error, PASSING_ERRORS):

@@ -226,14 +226,15 @@ class AnaplatSchemaCheckOperator(AnaplatOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Compare the columns."""
-        from airflow_provider_anaplat.datasets.schema import SchemaChangedError, difference, expected_types
+        from airflow_provider_anaplat.datasets.schema import difference, expected_types
+        from airflow_provider_anaplat.errors import AnaplatSchemaChangedError
 
         with closing(self.client()) as client:
             expected = expected_types(self.columns)
             columns = client.get_columns(self.ds_id)
             found = difference(columns, expected)
             if lines := found.lines(allow_extra=self.allow_extra):
-                raise SchemaChangedError(
+                raise AnaplatSchemaChangedError(
                     f"Dataset {self.ds_id} has other columns than expected:\n  "
                     + "\n  ".join(lines)
                     + "\nCorrect the dataset on the platform, or `columns` where the change is meant."

@@ -115,7 +115,7 @@ class _PartOperator(_PartitionedOperator):
 
     def work(self, context: Context) -> Any:
         """Export the rows, and return how many."""
-        from airflow_provider_anaplat.rows.errors import DatasetChangedError, UnplannedError
+        from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatUnplannedError
         from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
 
         link_dataset(self, context, self.ds_id)
@@ -124,7 +124,7 @@ class _PartOperator(_PartitionedOperator):
         try:
             with closing(self.client()) as client:
                 summary = self.partitioned(context).export(client, part, Partition(**self.partition))
-        except (DatasetChangedError, UnplannedError) as error:
+        except (AnaplatDatasetChangedError, AnaplatUnplannedError) as error:
             raise AirflowFailException(
                 f"{error} A retry of this part alone cannot mend it: clear the whole task group."
             ) from error

@@ -45,7 +45,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     Returns ``dsId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime``
     of the dataset, and ``bytes``.
 
-    Raises :class:`ExportError` where the rows are not whole, fit no type or cannot be written, and another
+    Raises :class:`AnaplatExportError` where the rows are not whole, fit no type or cannot be written, and another
     :class:`AnaplatError` where the platform does not answer; :class:`AirflowFailException`, which
     Airflow does not retry, where it refuses.
     """

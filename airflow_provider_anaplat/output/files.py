@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.streams import Output
-from airflow_provider_anaplat.rows.errors import OutputError
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class StagedFile:
     :param group: name that it shares with other files of the folder which only one process writes at a time; by
         default its own
 
-    Every method raises :class:`OutputError` where the place cannot be written.
+    Every method raises :class:`AnaplatOutputError` where the place cannot be written.
     """
 
     def __init__(self, path: Any, group: str = "") -> None:
@@ -57,7 +57,7 @@ class StagedFile:
     def check(self) -> None:
         """See that the complete file is still there under its temporary name.
 
-        :raises OutputError: another export of its group has begun since, and removed it, or it is not whole
+        :raises AnaplatOutputError: another export of its group has begun since, and removed it, or it is not whole
         """
         with named(self.path):
             try:
@@ -120,7 +120,7 @@ def atomic_file(path: Any) -> Iterator[Output]:
     """Open a file for writing that takes its place at the end of the block, or leaves no trace.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
-    :raises OutputError: the file cannot be written
+    :raises AnaplatOutputError: the file cannot be written
     """
     staged = StagedFile(path)
     try:
@@ -188,9 +188,9 @@ def remove_folder(folder: Any) -> None:
         log.warning("Could not remove all of %s: %s", folder, error)
 
 
-def overtaken(path: Any) -> OutputError:
+def overtaken(path: Any) -> AnaplatOutputError:
     """Return the error of an export whose temporary files a later one has removed."""
-    return OutputError(
+    return AnaplatOutputError(
         f"Cannot write {path}: what was written for it is gone. Another export to the same place has begun since. "
         "Let one at a time write there: give each run a place of its own, or the DAG max_active_runs=1."
     )
@@ -275,9 +275,9 @@ def _local_target(path: Path) -> Path:
     try:
         path = path.resolve()  # where path is a link, the file behind it is replaced
     except (RuntimeError, ValueError) as error:  # a link to itself, or a NUL
-        raise OutputError(f"Cannot write {path!r}: {error}.") from error
+        raise AnaplatOutputError(f"Cannot write {path!r}: {error}.") from error
     if path.exists() and not path.is_file():
-        raise OutputError(f"Cannot write {path}: it exists and is no regular file.")
+        raise AnaplatOutputError(f"Cannot write {path}: it exists and is no regular file.")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -288,7 +288,7 @@ def named(path: Any) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(
+        raise AnaplatOutputError(
             f"Cannot write {path}: {error.strerror or error}. Make sure that the place "
             "exists, is writable and has room, then run the task again."
         ) from error

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatCellError
 from airflow_provider_anaplat.rows.decode import unique_names
-from airflow_provider_anaplat.rows.errors import CellError
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Caster:
         """Return the typed frame.
 
         :param first_row: number of the frame's first row in the dataset, counted from 0
-        :raises CellError: a cell does not fit; column, row and value are named
+        :raises AnaplatCellError: a cell does not fit; column, row and value are named
         """
         return pl.DataFrame(
             [self._column(index, cells, first_row) for index, cells in enumerate(frame.iter_columns())]
@@ -131,7 +131,7 @@ class Caster:
         lost = read.null_count() - cells.null_count()
         if lost and not self._nulls_for_errors:
             row = (read.is_null() & cells.is_not_null()).arg_true()[0]
-            raise CellError(
+            raise AnaplatCellError(
                 f"Column {cells.name!r}, row {first_row + row + 1:,} (counted from 1): {cells[row][:100]!r} is "
                 f"not a {self._fd_types[index]}. Set on_cast_error='null' to export such cells as null, or "
                 "export to CSV, which keeps the platform's own text."

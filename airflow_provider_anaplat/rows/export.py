@@ -14,10 +14,9 @@ import tenacity
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTED
 from airflow_provider_anaplat.client.models import Column
-from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatRequestError
 from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.rows.decode import Page, Snapshot
-from airflow_provider_anaplat.rows.errors import DatasetChangedError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.progress import Progress
 from airflow_provider_anaplat.rows.targets import Target
@@ -73,8 +72,8 @@ class ExportSummary:
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     """Write the rows of a query to their target, which shows them when they are complete.
 
-    :raises DatasetChangedError: the dataset was updated once too often while its rows were read
-    :raises ExportError: the rows are not whole, or cannot be written; what was there before stays
+    :raises AnaplatDatasetChangedError: the dataset was updated once too often while its rows were read
+    :raises AnaplatExportError: the rows are not whole, or cannot be written; what was there before stays
     :raises AnaplatError: the platform does not answer with success
     """
     if plan.max_restarts < 0:
@@ -83,7 +82,7 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     retrying = tenacity.Retrying(
         stop=tenacity.stop_after_attempt(restarts + 1),
         wait=tenacity.wait_random_exponential(multiplier=_FIRST_RESTART_AFTER, max=_LONGEST_RESTART_AFTER),
-        retry=tenacity.retry_if_exception_type(DatasetChangedError),
+        retry=tenacity.retry_if_exception_type(AnaplatDatasetChangedError),
         before_sleep=_log_restart,
         reraise=True,
     )

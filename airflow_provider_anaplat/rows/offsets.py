@@ -9,9 +9,9 @@ import polars as pl
 from airflow_provider_anaplat.errors import (
     AnaplatInvalidAnswerError,
     AnaplatRefusedError,
+    AnaplatRowCountError,
     AnaplatServerError,
 )
-from airflow_provider_anaplat.rows.errors import RowCountError
 
 
 class OffsetCheck:
@@ -59,7 +59,7 @@ class OffsetCheck:
     def look_behind(self, row_count: int) -> None:
         """Look for rows behind the last one, unless the pages have shown that there are none.
 
-        :raises RowCountError: there are
+        :raises AnaplatRowCountError: there are
         """
         if self._end_shown:
             return
@@ -71,7 +71,7 @@ class OffsetCheck:
                 return
             raise
         if not behind.is_empty():
-            raise RowCountError(
+            raise AnaplatRowCountError(
                 f"Dataset {self._ds_id}: the platform counts {row_count:,} rows, and gives more from offset "
                 f"{row_count:,} on: either it counts too few, or it does not heed the offset and repeats rows. "
                 "Nothing was published; report this to the platform's administrator."

@@ -16,11 +16,12 @@ from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.errors import (
     AnaplatAnswerTooLargeError,
+    AnaplatDatasetChangedError,
     AnaplatInvalidAnswerError,
     AnaplatRequestError,
+    AnaplatRowCountError,
 )
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
-from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
@@ -79,7 +80,7 @@ class PageReader:
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
     :param snapshot: the state that the dataset must be in; by default, whatever state the first page is of
-    :raises DatasetChangedError: the dataset is in another state
+    :raises AnaplatDatasetChangedError: the dataset is in another state
     :raises AnaplatRequestError: ``sort_by`` names no column
     :raises AnaplatError: the first page cannot be read
     """
@@ -112,8 +113,8 @@ class PageReader:
     def pages(self) -> Generator[Page]:
         """Yield the pages in their order, each once; the stream can be read once.
 
-        :raises DatasetChangedError: the dataset was updated in between
-        :raises RowCountError: the rows are not as many as the platform says
+        :raises AnaplatDatasetChangedError: the dataset was updated in between
+        :raises AnaplatRowCountError: the rows are not as many as the platform says
         :raises AnaplatInvalidAnswerError: the platform gives other rows than those that were asked for
         """
         try:
@@ -217,7 +218,7 @@ class PageReader:
 
     def _check_snapshot(self, head: Head) -> None:
         if head.snapshot != self.snapshot:
-            raise DatasetChangedError(
+            raise AnaplatDatasetChangedError(
                 f"Dataset {self.ds_id} was updated while its rows were being read: "
                 f"{_differences(self.snapshot, head.snapshot)}. Nothing was published; run the task again."
             )
@@ -258,7 +259,7 @@ class PageReader:
         read, expected = self._position - self._query.offset, self.expected_rows
         if read > expected or (self._query.filter is None and read < expected):
             difference = f"{abs(expected - read):,} are {'missing' if read < expected else 'too many'}"
-            raise RowCountError(
+            raise AnaplatRowCountError(
                 f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "
                 f"{difference}. Nothing was published; run the task again."
             )

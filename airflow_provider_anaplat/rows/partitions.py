@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatRowCountError, AnaplatUnplannedError
 from airflow_provider_anaplat.output.files import (
     StagedFile,
     atomic_file,
@@ -24,7 +24,6 @@ from airflow_provider_anaplat.output.files import (
 )
 from airflow_provider_anaplat.output.formats import Sink
 from airflow_provider_anaplat.rows.decode import Snapshot
-from airflow_provider_anaplat.rows.errors import RowCountError, UnplannedError
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.targets import (
@@ -86,7 +85,7 @@ class PartitionedExport:
         What an earlier plan of this export left is removed.
 
         :raises AnaplatError: the platform does not answer
-        :raises OutputError: the folder cannot be written
+        :raises AnaplatOutputError: the folder cannot be written
         """
         if partitions < 1 or page_size < 1:
             raise AnaplatRequestError("partitions and page_size must be at least 1.")
@@ -105,13 +104,15 @@ class PartitionedExport:
     def export(self, client: AnaplatClient, how: RowsOfPart, partition: Partition) -> ExportSummary:
         """Export one partition to a part that waits for the commit; whatever an earlier attempt left is replaced.
 
-        :raises DatasetChangedError: the dataset is no longer what was planned
-        :raises UnplannedError: there is no plan, or it has no such partition
-        :raises ExportError: the rows are not whole, or cannot be written
+        :raises AnaplatDatasetChangedError: the dataset is no longer what was planned
+        :raises AnaplatUnplannedError: there is no plan, or it has no such partition
+        :raises AnaplatExportError: the rows are not whole, or cannot be written
         """
         planned = self._plan()
         if asdict(partition) not in planned["parts"]:
-            raise UnplannedError(f"The plan of the export to {self.folder} has no such partition: {partition}.")
+            raise AnaplatUnplannedError(
+                f"The plan of the export to {self.folder} has no such partition: {partition}."
+            )
         last = partition.number == len(planned["parts"])  # shows rows beyond the platform's count
         query = replace(how.query, offset=partition.offset, max_rows=None if last else partition.rows)
         waiting = self._staging / planned["id"]
@@ -126,9 +127,9 @@ class PartitionedExport:
 
         A commit that was broken off can be run again.
 
-        :raises UnplannedError: there is no plan, or a part of it is missing
-        :raises RowCountError: the parts' rows are not as many as the platform counts
-        :raises OutputError: the folder cannot be written
+        :raises AnaplatUnplannedError: there is no plan, or a part of it is missing
+        :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
+        :raises AnaplatOutputError: the folder cannot be written
         """
         manifest = self._published()
         if manifest is not None:
@@ -140,7 +141,7 @@ class PartitionedExport:
         parts = [self._exported(waiting, part["number"]) for part in planned["parts"]]
         rows = sum(part.rows for part in parts)
         if rows != snapshot.row_count:
-            raise RowCountError(
+            raise AnaplatRowCountError(
                 f"The parts hold {rows:,} rows, and the platform counts {snapshot.row_count:,}. "
                 "Nothing was published; clear the whole task group, beginning with its plan."
             )
@@ -165,7 +166,7 @@ class PartitionedExport:
     def _exported(self, waiting: Any, number: int) -> Part:
         record = _read(waiting / f"{number}.json")
         if record is None:
-            raise UnplannedError(
+            raise AnaplatUnplannedError(
                 f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
                 "that part's task, or the whole task group, beginning with its plan."
             )
@@ -182,7 +183,7 @@ class PartitionedExport:
     def _plan(self) -> dict[str, Any]:
         plan: dict[str, Any] | None = _read(self._staging / _PLAN)
         if plan is None:
-            raise UnplannedError(
+            raise AnaplatUnplannedError(
                 f"There is no plan of the export to {self.folder}: all workers must reach the same folder. "
                 "Clear the whole task group, beginning with its plan."
             )

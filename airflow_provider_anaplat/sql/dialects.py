@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.errors import AnaplatLoadError
 from airflow_provider_anaplat.sql.references import (
     Reached,
     reached_in_mysql,
@@ -144,9 +144,9 @@ def _explain_merge(session: Session, names: Names) -> None:
         raise _keys_error(names, said(error)) from error
 
 
-def _keys_error(names: Names, why: str) -> LoadError:
+def _keys_error(names: Names, why: str) -> AnaplatLoadError:
     keys = ", ".join(names.keys)
-    return LoadError(
+    return AnaplatLoadError(
         f"Table {names.table} cannot be updated by key_columns {keys}: {why}. Give it a primary key or a unique "
         f"index over exactly these columns (CREATE UNIQUE INDEX ... ON {names.table} ({keys})), or change "
         "key_columns. Nothing was loaded."
@@ -173,7 +173,7 @@ def _find_in_mysql(session: Session, schema: str | None, table: str) -> bool:
     found = session.rows(query, [schema, table])
     for engine, transactions in found:
         if engine is not None and transactions != "YES":
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"Table {table} is of the engine {engine}, which knows no transactions: its readers would see "
                 f"half a load, and a failure would leave one. Change it (ALTER TABLE {MYSQL.quote(table)} "
                 "ENGINE=InnoDB), or load another table."
@@ -187,7 +187,7 @@ def _alone_in_mysql(session: Session, schema: str | None, table: str) -> Iterato
     lock = f"SHA2(CONCAT('anaplat ', COALESCE({PARAMETER}, DATABASE()), '.', {PARAMETER}), 256)"
     [(got,)] = session.rows(f"SELECT GET_LOCK({lock}, {_LOCK_WAIT})", [schema, table])
     if got != 1:
-        raise LoadError(
+        raise AnaplatLoadError(
             f"Another load has been creating table {table} for more than {_LOCK_WAIT} s. Nothing was loaded; run "
             "the task again when the other one is done."
         )

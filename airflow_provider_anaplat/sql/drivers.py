@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from airflow_provider_anaplat.errors import AnaplatLoadError
 from airflow_provider_anaplat.output.feed import feed
-from airflow_provider_anaplat.rows.errors import LoadError
 from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, Dialect, other_dialect
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
@@ -124,7 +124,7 @@ def _put_with_psycopg2(session: Session, statement: str, data: bytes) -> int:
 
 def _check_copied(table: str, copied: int, expected: int) -> None:
     if copied != expected:
-        raise LoadError(
+        raise AnaplatLoadError(
             f"Table {table} took {copied:,} of {expected:,} rows, so the load was rolled back. "
             "A trigger or an ON CONFLICT clause of the table may keep rows away; load another table, and fill "
             "this one from it."

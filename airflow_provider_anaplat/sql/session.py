@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat.errors import AnaplatError
-from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.errors import AnaplatError, AnaplatLoadError
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.sql.drivers import Driver
@@ -62,7 +61,7 @@ class Session:
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or roll back.
 
-        :raises LoadError: the connection broke during the commit, so that nobody knows what came of it
+        :raises AnaplatLoadError: the connection broke during the commit, so that nobody knows what came of it
         :raises Exception: the driver's own, where a constraint that is checked at the end refuses the commit
         """
         self.connection.rollback()  # ends what reading the catalogue began
@@ -79,7 +78,7 @@ class Session:
             self.roll_back()
             if _is_broken_rule(error):
                 raise
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"The commit failed, and it is not known whether the rows are there: {said(error)}. Run the task "
                 "again: in a DAG run, it loads nothing twice."
             ) from error
@@ -102,7 +101,7 @@ class Session:
         except AnaplatError:
             raise
         except self.driver.error as error:
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"{doing}: {self.driver.dialect.name} says: {said(error)}. The transaction was rolled back. "
                 "Correct the table, its rights or the rows, then run the task again."
             ) from error

@@ -10,9 +10,8 @@ from typing import Literal
 
 import polars as pl
 
-from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatRequestError
 from airflow_provider_anaplat.output.schema import schema_of
-from airflow_provider_anaplat.rows.errors import LoadError
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.dialects import Dialect, Names
 from airflow_provider_anaplat.sql.ledger import Ledger, LoadKey, RecordedLoad
@@ -161,7 +160,7 @@ class SqlTarget:
         if reached:
             shown = "; ".join(f"{other} ({why})" for other, why in reached[:_SHOWN])
             more = f"; and {len(reached) - _SHOWN:,} more" if len(reached) > _SHOWN else ""
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"To replace the rows of {self} would delete or change rows of other tables: {shown}{more}. Use "
                 "mode='upsert', which deletes nothing, or name a table that nothing depends on, or let these "
                 "foreign keys be ON DELETE NO ACTION. Nothing was changed."
@@ -190,7 +189,7 @@ class SqlTarget:
             for key in self.key_columns:
                 if frame[key].null_count():
                     row = rows + frame[key].is_null().arg_true()[0] + 1
-                    raise LoadError(
+                    raise AnaplatLoadError(
                         f"Row {row:,} of the dataset (counted from 1) has null in the key column {key!r}, so it "
                         "cannot be told apart from others. Filter such rows out, or change key_columns. "
                         f"Nothing was loaded into {self}."
@@ -203,7 +202,7 @@ class SqlTarget:
         staged = self._dialect.staged.format(keys=keys, stage=names.stage, table=names.table)
         query = f"SELECT {keys} FROM {staged} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
         for values in self.session.rows(query):
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "
                 f"clear which one {self} should hold. Change key_columns or the dataset. Nothing was loaded."
             )
@@ -215,14 +214,14 @@ class SqlTarget:
             f"WHERE NOT EXISTS (SELECT 1 FROM {names.table} AS t WHERE {same})"
         )
         if missing:
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"{missing:,} rows of the dataset did not arrive in {self}, so the load was rolled back. A "
                 "trigger of the table may keep them away; load another table, and fill this one from it."
             )
 
     def _check_columns(self, names: list[str], ds_id: str) -> None:
         if not names:
-            raise LoadError(f"Dataset {ds_id} has no columns, so there is nothing to load into {self}.")
+            raise AnaplatLoadError(f"Dataset {ds_id} has no columns, so there is nothing to load into {self}.")
         self._check_lengths(names)
         unknown = [key for key in self.key_columns if key not in names]
         if unknown:
@@ -235,7 +234,7 @@ class SqlTarget:
         longest = self._dialect.longest_name
         for name in names:
             if longest is not None and self._dialect.name_length(name) > longest:
-                raise LoadError(
+                raise AnaplatLoadError(
                     f"The name {name!r} is longer than the {longest} that {self._dialect.name} allows. Rename the "
                     "column on the platform, or choose a shorter table name."
                 )
@@ -248,13 +247,13 @@ class SqlTarget:
         spelled = {name: spelling.get(name) or spelling.get(name.casefold()) for name in names}
         missing = [name for name, found in spelled.items() if found is None]
         if missing:
-            raise LoadError(
+            raise AnaplatLoadError(
                 f"{self} lacks the columns {_listed(missing)} of dataset {ds_id}; it has {_listed(existing)}. Add "
                 "them with ALTER TABLE, or drop the table to have it created anew. Nothing was loaded."
             )
         found = [name for name in spelled.values() if name is not None]
         if len(set(found)) < len(found):
-            raise LoadError(f"Several columns of dataset {ds_id} have names that are one column in {self}: "
+            raise AnaplatLoadError(f"Several columns of dataset {ds_id} have names that are one column in {self}: "
                             f"{_listed(names)}. Rename them on the platform.")  # fmt: skip
         return found
 

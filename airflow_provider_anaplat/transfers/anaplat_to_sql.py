@@ -46,9 +46,9 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     Returns ``dsId``, ``table``, ``mode``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime`` of
     the dataset, and ``alreadyLoaded``: whether an earlier attempt had appended the rows.
 
-    Raises :class:`LoadError` where the database refuses or the table does not fit, another :class:`ExportError`
-    where the rows are not whole or fit no type, and another :class:`AnaplatError` where the platform does not
-    answer.
+    Raises :class:`AnaplatLoadError` where the database refuses or the table does not fit, another
+    :class:`AnaplatExportError` where the rows are not whole or fit no type, and another :class:`AnaplatError`
+    where the platform does not answer.
     """
 
     template_fields: Sequence[str] = (

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from airflow_provider_anaplat.client.models import NewUser
-from airflow_provider_anaplat.users.errors import LISTED, InvalidUsersError, SourceChangedError
+from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceChangedError
 from airflow_provider_anaplat.users.sources import BadRow, UserSource
+from airflow_provider_anaplat.users.wording import SHOWN
 
 
 class CheckedUsers:
@@ -17,7 +18,7 @@ class CheckedUsers:
     In between, a hash of each user is kept, so that nobody is sent who was not checked.
 
     :param source: where they are listed
-    :raises InvalidUsersError: naming the problems of all users; nothing was sent
+    :raises AnaplatInvalidUsersError: naming the problems of all users; nothing was sent
     """
 
     def __init__(self, source: UserSource) -> None:
@@ -32,7 +33,7 @@ class CheckedUsers:
     def __iter__(self) -> Iterator[NewUser]:
         """Read the users again; they may come in another order.
 
-        :raises SourceChangedError: at a user who was not checked, and where one that was is not there
+        :raises AnaplatSourceChangedError: at a user who was not checked, and where one that was is not there
         """
         waiting = set(self._checked)
         for number, fields in self._source.rows():
@@ -70,7 +71,7 @@ class CheckedUsers:
 
     def _complain(self, number: int, field: str, problem: str) -> None:
         self._problem_count += 1
-        if len(self._problems) < LISTED:
+        if len(self._problems) < SHOWN:
             place = self._source.prefix.format(number)
             self._problems.append(f"{place}{field}: {problem}" if field else f"{place.rstrip('., ')}: {problem}")
 
@@ -79,13 +80,13 @@ class CheckedUsers:
             return
         rest = self._problem_count - len(self._problems)
         lines = [*self._problems, f"and {rest:,} more"] if rest else self._problems
-        raise InvalidUsersError(
+        raise AnaplatInvalidUsersError(
             f"{self._problem_count:,} problems in {total:,} users of {self._source}; none was sent.\n"
             + "\n".join(lines)
         )
 
-    def _changed(self, what: str) -> SourceChangedError:
-        return SourceChangedError(
+    def _changed(self, what: str) -> AnaplatSourceChangedError:
+        return AnaplatSourceChangedError(
             f"{self._source} changed while it was read: {what}. What is confirmed so far is created; a retry "
             "checks all users anew and goes on from there."
         )

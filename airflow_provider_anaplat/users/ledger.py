@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from airflow_provider_anaplat.state import DamagedStateError, StateStore
+from airflow_provider_anaplat.state import StateStore, damaged
 
 _KEY = "anaplat_users_{:06d}"
 _LAST_KEY = "anaplat_users"  # holds the number of the last batch that was begun, so that none is missing unnoticed
@@ -86,11 +86,11 @@ class Ledger:
     def _read_all(self, store: StateStore) -> None:
         last = store.get(_LAST_KEY, 0)
         if not isinstance(last, int):
-            raise DamagedStateError(_LAST_KEY, "it is no number")
+            raise damaged(_LAST_KEY, "it is no number")
         while (entry := store.get(_KEY.format(self._next))) is not None or self._next <= last:
             if not _is_entry(entry):
                 what = "it is missing" if entry is None else "it is no note of a batch of users"
-                raise DamagedStateError(_KEY.format(self._next), what)
+                raise damaged(_KEY.format(self._next), what)
             if entry["state"] == "refused":
                 return
             self._read(self._next, entry)

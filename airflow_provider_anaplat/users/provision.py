@@ -15,20 +15,17 @@ from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatOutcomeUnknownError,
     AnaplatRefusedError,
+    AnaplatUnrepeatableError,
+    AnaplatUnsettledError,
+    AnaplatUserCountError,
+    AnaplatUsersInDoubtError,
+    AnaplatUsersRejectedError,
 )
 from airflow_provider_anaplat.users.checks import CheckedUsers
-from airflow_provider_anaplat.users.errors import (
-    LISTED,
-    UnrepeatableError,
-    UnsettledError,
-    UserCountError,
-    UsersInDoubtError,
-    UsersRejectedError,
-    listed,
-)
 from airflow_provider_anaplat.users.ledger import Ledger
 from airflow_provider_anaplat.users.progress import Progress
 from airflow_provider_anaplat.users.sources import UserSource
+from airflow_provider_anaplat.users.wording import SHOWN, shown_of
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +58,7 @@ class Tally:
     def add(self, login_ids: Sequence[str]) -> None:
         """Count users."""
         self.count += len(login_ids)
-        self.login_ids += login_ids[: LISTED - len(self.login_ids)]
+        self.login_ids += login_ids[: SHOWN - len(self.login_ids)]
 
 
 class Provisioning:
@@ -87,7 +84,7 @@ class Provisioning:
     def run(self, source: UserSource) -> dict[str, Any]:
         """Create the users of a source and return the summary.
 
-        :raises ProvisioningError: not all were created, for a reason that its type tells
+        :raises AnaplatProvisioningError: not all were created, for a reason that its type tells
         :raises AnaplatError: the platform does not answer, or refuses for a reason that is not a user's
         """
         self._resolve_doubts()
@@ -104,9 +101,9 @@ class Provisioning:
             self._fail_if_unrepeatable(error)
             raise
         if self.rejected.count and self._rules.on_rejected == "fail":
-            raise UsersRejectedError(
+            raise AnaplatUsersRejectedError(
                 f"{self.rejected.count:,} users were rejected, for the reasons in the log above: "
-                f"{listed(self.rejected.login_ids, self.rejected.count)}. The other {self.created.count:,} are "
+                f"{shown_of(self.rejected.login_ids, self.rejected.count)}. The other {self.created.count:,} are "
                 "created. Correct the rejected ones and run the task again."
             )
         return self._summary()
@@ -171,8 +168,8 @@ class Provisioning:
             if refusal is None:
                 continue
             if not self._rules.isolate_rejected:
-                raise UsersRejectedError(
-                    f"The platform rejected a batch of {len(part)} users ({listed(_ids(part))}): {refusal} "
+                raise AnaplatUsersRejectedError(
+                    f"The platform rejected a batch of {len(part)} users ({shown_of(_ids(part))}): {refusal} "
                     f"The {self.created.count:,} users of the batches before it are created."
                 ) from refusal
             if len(part) == 1:
@@ -212,9 +209,9 @@ class Provisioning:
         log.warning("%s Asking the platform which of the %d users exist.", error, len(login_ids))
         existing = set(self._existing(login_ids))
         if missing := [login_id for login_id in login_ids if login_id not in existing]:
-            raise UnsettledError(
-                f"{error} {len(missing)} of its {len(login_ids)} users do not exist, or not yet: {listed(missing)}"
-                ". A retry asks again, and sends those that are missing then."
+            raise AnaplatUnsettledError(
+                f"{error} {len(missing)} of its {len(login_ids)} users do not exist, or not yet: "
+                f"{shown_of(missing)}. A retry asks again, and sends those that are missing then."
             ) from error
         self._ledger.resolve(existing)
         self.created.add(login_ids)
@@ -223,11 +220,11 @@ class Provisioning:
         self._ledger.left_in_doubt(login_ids)
         reported = "no number" if count is None else f"{count} as created"
         what = f"{len(login_ids)} users were sent, and the platform reports {reported} ({message!r})."
-        raise self._doubt(login_ids, what, UserCountError)
+        raise self._doubt(login_ids, what, AnaplatUserCountError)
 
     def _doubt(
-        self, login_ids: Sequence[str], what: str, kind: type[UsersInDoubtError] = UsersInDoubtError
-    ) -> UsersInDoubtError:
+        self, login_ids: Sequence[str], what: str, kind: type[AnaplatUsersInDoubtError] = AnaplatUsersInDoubtError
+    ) -> AnaplatUsersInDoubtError:
         if self._ledger.lasting:
             advice = (
                 "If they exist, set in_doubt='created'; if none does, in_doubt='not_created'; or let "
@@ -239,19 +236,19 @@ class Provisioning:
                 "existing_users='skip', and clear the task. With progress_path, it would know where to go on."
             )
         return kind(
-            f"{what} {len(login_ids):,} users are in doubt: {listed(login_ids)}. Look on the platform which of "
+            f"{what} {len(login_ids):,} users are in doubt: {shown_of(login_ids)}. Look on the platform which of "
             f"them exist. {advice}"
         )
 
     def _fail_if_unrepeatable(self, error: Exception) -> None:
         """Keep a retry from sending users again that nothing remembers."""
         repeats_nobody = self._ledger.lasting or self._rules.existing_users == "skip" or not self.created.count
-        if repeats_nobody or isinstance(error, UsersInDoubtError | UsersRejectedError):
+        if repeats_nobody or isinstance(error, AnaplatUsersInDoubtError | AnaplatUsersRejectedError):
             return
-        raise UnrepeatableError(
+        raise AnaplatUnrepeatableError(
             f"{error} {self.created.count:,} users are created, and a retry would send them again: take them "
             "out of the input, or set existing_users='skip', and clear the task. With progress_path, a retry "
-            f"would go on from there. Created: {listed(self.created.login_ids, self.created.count)}"
+            f"would go on from there. Created: {shown_of(self.created.login_ids, self.created.count)}"
         ) from error
 
 

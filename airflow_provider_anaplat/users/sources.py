@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Protocol
 
+from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceError
 from airflow_provider_anaplat.users.columns import Column, ColumnError, columns, user_fields
-from airflow_provider_anaplat.users.errors import InvalidUsersError, SourceError
 
 # Each piece is looked for from the beginning of its row group, so small ones would take long.
 _ROWS_OF_PARQUET = 20_000
@@ -46,8 +46,8 @@ class UserSource(Protocol):
     def rows(self) -> Iterator[Row]:
         """Yield each user's number and fields, under the contract's names or theirs in snake_case.
 
-        :raises InvalidUsersError: what is there is no list of users
-        :raises SourceError: it cannot be read
+        :raises AnaplatInvalidUsersError: what is there is no list of users
+        :raises AnaplatSourceError: it cannot be read
         """
 
 
@@ -112,7 +112,7 @@ class _FileSource:
             with self._path.open("rb") as file:
                 yield file
         except OSError as error:
-            raise SourceError(
+            raise AnaplatSourceError(
                 f"Cannot read {self._path}: {error.strerror or error}. Make sure that it is there and may be "
                 "read, then run the task again."
             ) from error
@@ -182,11 +182,11 @@ _SOURCE_BY_SUFFIX: dict[str, type[CsvSource | NdjsonSource | ParquetSource]] = {
 def file_source(path: Any) -> UserSource:
     """Return the source for a path, by its suffix.
 
-    :raises InvalidUsersError: it has none that is known
+    :raises AnaplatInvalidUsersError: it has none that is known
     """
     kind = _SOURCE_BY_SUFFIX.get(PurePath(str(path)).suffix.lower())
     if kind is None:
-        raise InvalidUsersError(
+        raise AnaplatInvalidUsersError(
             f"{path} is no file of users: its name must end in {', '.join(_SOURCE_BY_SUFFIX)}."
         )
     return kind(path)
@@ -199,8 +199,8 @@ def _columns(source: UserSource, names: Sequence[str]) -> list[Column]:
         raise _unreadable(source, str(error)) from None
 
 
-def _unreadable(source: UserSource, why: str) -> InvalidUsersError:
-    return InvalidUsersError(f"{source} is no list of users: {why}. None was sent.")
+def _unreadable(source: UserSource, why: str) -> AnaplatInvalidUsersError:
+    return AnaplatInvalidUsersError(f"{source} is no list of users: {why}. None was sent.")
 
 
 def _json_row(line: bytes) -> Mapping[str, Any] | BadRow:

@@ -18,11 +18,10 @@ from moto.server import ThreadedMotoServer
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.errors import AnaplatPermissionError
+from airflow_provider_anaplat.errors import AnaplatOutputError, AnaplatPermissionError
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.output.files import StagedFile
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
-from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
@@ -146,7 +145,7 @@ def test_the_earlier_of_two_exports_of_parts_fails(
         export_rows(client, plan)
         before = {name: (bucket / name).read_bytes() for name in contents(bucket) if not name.startswith(".")}
         go_on.set()
-        with pytest.raises(OutputError, match="has begun since"):
+        with pytest.raises(AnaplatOutputError, match="has begun since"):
             earlier.result()
     assert contents(bucket) == ["_manifest.json", "part-00001.csv", "part-00002.csv"] == sorted(before)
     assert {name: (bucket / name).read_bytes() for name in contents(bucket)} == before

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_anaplat._airflow.task_state import folder_state
-from airflow_provider_anaplat.rows.errors import OutputError
-from airflow_provider_anaplat.state import DamagedStateError, FolderStateStore
+from airflow_provider_anaplat.errors import AnaplatDamagedStateError, AnaplatOutputError
+from airflow_provider_anaplat.state import FolderStateStore
 from airflow_provider_anaplat.users.ledger import Ledger
 
 
@@ -45,14 +45,14 @@ def test_dag_runs_do_not_see_each_others_values(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     store = FolderStateStore(tmp_path / "file")
-    with pytest.raises((OutputError, OSError), match="file"):
+    with pytest.raises((AnaplatOutputError, OSError), match="file"):
         store.set("a", 1)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000])
 def test_a_value_that_is_damaged_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
-    with pytest.raises(DamagedStateError, match=r"a\.json cannot be used.*Nothing was sent"):
+    with pytest.raises(AnaplatDamagedStateError, match=r"a\.json cannot be used.*Nothing was sent"):
         FolderStateStore(tmp_path).get("a")
 
 
@@ -69,7 +69,7 @@ def test_no_link_that_waits_there_is_written_through(tmp_path: Path) -> None:
 
 def test_a_value_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "a.json").mkdir()  # which no file can replace
-    with pytest.raises(OutputError, match=r"a\.json"):
+    with pytest.raises(AnaplatOutputError, match=r"a\.json"):
         FolderStateStore(tmp_path).set("a", 1)
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
@@ -96,7 +96,7 @@ def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
     store = noted(tmp_path)
     path = tmp_path / f"anaplat_users_00000{number}.json"
     path.unlink() if damage is None else path.write_text(damage)
-    with pytest.raises(DamagedStateError, match=f"anaplat_users_00000{number}"):
+    with pytest.raises(AnaplatDamagedStateError, match=f"anaplat_users_00000{number}"):
         Ledger(store)
 
 

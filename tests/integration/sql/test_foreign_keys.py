@@ -15,7 +15,7 @@ from conftest import numbers
 from databases import Database
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.errors import AnaplatLoadError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.simulator import Simulator
@@ -62,7 +62,7 @@ def test_a_table_whose_rows_would_go_along_is_named(
     if servers.name == "mysql" and "DEFAULT" in action:
         pytest.skip("InnoDB has no such action")
     servers.run(SALES, items(action), *fill("sales", *(["items"] if filled else [])))
-    with pytest.raises(LoadError, match=rf"items \(foreign key items_fk, {action}\).*upsert"):
+    with pytest.raises(AnaplatLoadError, match=rf"items \(foreign key items_fk, {action}\).*upsert"):
         load()
     assert stored(servers, "sales") == KEPT
     assert stored(servers, "items") == (KEPT if filled else [])
@@ -76,7 +76,7 @@ def test_rows_that_are_referred_to_are_not_replaced(servers: Database, load: Any
     load()
     assert stored(servers, "sales") == LOADED
     servers.run(*fill("items"))
-    with pytest.raises(LoadError, match=r"(?i)says: .*foreign key constraint.*items_fk"):
+    with pytest.raises(AnaplatLoadError, match=r"(?i)says: .*foreign key constraint.*items_fk"):
         load()
     assert stored(servers, "sales") == LOADED
     assert stored(servers, "items") == KEPT
@@ -109,7 +109,7 @@ def test_a_table_of_another_schema_and_with_odd_names(servers: Database, load: A
             *fill(parent, child_name),
         )
         for schema in (servers.schema, None):
-            with pytest.raises(LoadError, match=rf"{other}\.") as raised:
+            with pytest.raises(AnaplatLoadError, match=rf"{other}\.") as raised:
                 load(table=table, schema=schema)
             assert "li%s" in str(raised.value)
         assert stored(servers, child_name) == KEPT
@@ -124,14 +124,14 @@ def test_tables_whose_names_differ_by_case_are_two(servers: Database, load: Any)
         f"CREATE TABLE {upper} (n BIGINT, FOREIGN KEY (n) REFERENCES sales (n) ON DELETE CASCADE)",
         *fill("sales", upper),
     )
-    with pytest.raises(LoadError, match="SALES"):
+    with pytest.raises(AnaplatLoadError, match="SALES"):
         load()
     assert stored(servers, upper) == KEPT
 
 
 def test_many_such_tables_are_counted(postgres: Database, load: Any) -> None:
     postgres.run(SALES, *[items("ON DELETE CASCADE", f"items{number}") for number in range(8)])
-    with pytest.raises(LoadError, match=r"items0 .*items4 \([^)]*\); and 3 more"):
+    with pytest.raises(AnaplatLoadError, match=r"items0 .*items4 \([^)]*\); and 3 more"):
         load()
 
 
@@ -139,7 +139,7 @@ def test_a_rule_that_is_checked_at_the_commit(postgres: Database, load: Any) -> 
     postgres.run(SALES, items("DEFERRABLE INITIALLY DEFERRED"), *fill("sales", "items"))
     load()
     postgres.run("INSERT INTO sales (n) VALUES (9)", "INSERT INTO items VALUES (9)")
-    with pytest.raises(LoadError, match=r"says: .*violates foreign key constraint .items_fk.*rolled back"):
+    with pytest.raises(AnaplatLoadError, match=r"says: .*violates foreign key constraint .items_fk.*rolled back"):
         load()
     assert stored(postgres, "items") == [*KEPT, (9,)]
 
@@ -155,14 +155,14 @@ def test_foreign_keys_to_a_partitioned_table_or_a_partition(
     )
     load(table=target)
     postgres.run(items("ON DELETE CASCADE", parent=referred), *fill("items"))
-    with pytest.raises(LoadError, match=r": items \(foreign key items_fk, ON DELETE CASCADE\)\. Use"):
+    with pytest.raises(AnaplatLoadError, match=r": items \(foreign key items_fk, ON DELETE CASCADE\)\. Use"):
         load(table=target)
     assert stored(postgres, "items") == KEPT
 
 
 def test_a_table_that_others_inherit_from(postgres: Database, load: Any) -> None:
     postgres.run(SALES, "CREATE TABLE heirs () INHERITS (sales)", *fill("heirs"))
-    with pytest.raises(LoadError, match=r"heirs \(inherits from it\)"):
+    with pytest.raises(AnaplatLoadError, match=r"heirs \(inherits from it\)"):
         load()
     assert stored(postgres, "heirs") == KEPT
     load(table="heirs")
@@ -173,7 +173,7 @@ def test_a_view(servers: Database, load: Any) -> None:
     servers.run(
         SALES, "CREATE VIEW seen AS SELECT * FROM sales", items("ON DELETE CASCADE"), *fill("sales", "items")
     )
-    with pytest.raises(LoadError, match=r"the table behind it \(it is a view\)"):
+    with pytest.raises(AnaplatLoadError, match=r"the table behind it \(it is a view\)"):
         load(table="seen")
     assert stored(servers, "sales") == stored(servers, "items") == KEPT
 
@@ -186,7 +186,7 @@ def test_a_foreign_key_that_comes_while_rows_are_deleted(mysql: Database, load: 
     def replace() -> None:
         try:
             load()
-        except LoadError as error:
+        except AnaplatLoadError as error:
             failures.append(error)
 
     loading = threading.Thread(target=replace)
@@ -228,7 +228,7 @@ def test_sqlite_where_foreign_keys_are_enforced(
     for statement in (*create, child, *fill(f'{place}"li\'%s"')):
         enforcing.execute(statement)
     enforcing.commit()
-    with pytest.raises(LoadError, match=re.escape(f"li'%s (a foreign key, ON DELETE {action})")):
+    with pytest.raises(AnaplatLoadError, match=re.escape(f"li'%s (a foreign key, ON DELETE {action})")):
         load_into(enforcing, client, schema=schema)
     assert enforcing.execute(f'SELECT n FROM {place}"li\'%s"').fetchall() == KEPT
     assert enforcing.execute(f"SELECT n FROM {place}Sales").fetchall() == KEPT
@@ -248,6 +248,6 @@ def test_sqlite_where_rows_are_referred_to(
     load_into(enforcing, client)
     for statement in ("INSERT INTO sales (n) VALUES (9)", "INSERT INTO items (n) VALUES (9)"):
         enforcing.execute(statement)
-    with pytest.raises(LoadError, match=r"SQLite says: FOREIGN KEY constraint failed.*rolled back"):
+    with pytest.raises(AnaplatLoadError, match=r"SQLite says: FOREIGN KEY constraint failed.*rolled back"):
         load_into(enforcing, client)
     assert enforcing.execute("SELECT n FROM sales").fetchall() == [*LOADED, (9,)]

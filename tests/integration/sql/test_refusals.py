@@ -11,8 +11,7 @@ from conftest import numbers
 from databases import Database
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.errors import AnaplatRequestError
-from airflow_provider_anaplat.rows.errors import CellError, LoadError
+from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatLoadError, AnaplatRequestError
 from airflow_provider_anaplat.simulator import Simulator, Table
 
 UPSERT: dict[str, Any] = {"mode": "upsert", "key_columns": ["n"]}
@@ -33,7 +32,7 @@ def pages(platform: Simulator) -> int:
 
 def test_columns_that_the_table_lacks(each: Database, load: Any, platform: Simulator) -> None:
     each.run("CREATE TABLE sales (a INT, b INT)", "INSERT INTO sales VALUES (1, 2)")
-    with pytest.raises(LoadError, match=r"lacks the columns 'n', 'half' of dataset ds1; it has 'a', 'b'"):
+    with pytest.raises(AnaplatLoadError, match=r"lacks the columns 'n', 'half' of dataset ds1; it has 'a', 'b'"):
         load(page_size=1, concurrency=1)
     assert each.rows("SELECT * FROM sales") == [(1, 2)]
     assert pages(platform) == 1
@@ -42,14 +41,14 @@ def test_columns_that_the_table_lacks(each: Database, load: Any, platform: Simul
 def test_two_columns_that_are_one_to_the_database(each: Database, load: Any, dataset: Any) -> None:
     dataset.table = Table.of_rows([("a", "INT"), ("A", "INT")], [["1", "2"]])
     each.run("CREATE TABLE sales (a INT)")
-    with pytest.raises(LoadError, match="'A'"):
+    with pytest.raises(AnaplatLoadError, match="'A'"):
         load()
 
 
 def test_a_column_of_other_case_is_found_where_case_makes_no_difference(db: Database, load: Any) -> None:
     db.run(f"CREATE TABLE sales ({db.quote('N')} INT PRIMARY KEY, {db.quote('HALF')} FLOAT)")
     if db.name == "postgres":
-        with pytest.raises(LoadError, match="lacks the columns 'n', 'half'"):
+        with pytest.raises(AnaplatLoadError, match="lacks the columns 'n', 'half'"):
             load()
         return
     load(**UPSERT)
@@ -59,7 +58,9 @@ def test_a_column_of_other_case_is_found_where_case_makes_no_difference(db: Data
 
 def test_a_table_without_a_unique_index(each: Database, load: Any, platform: Simulator) -> None:
     each.run("CREATE TABLE sales (n INT, half FLOAT, other INT, PRIMARY KEY (n, half))")
-    with pytest.raises(LoadError, match=r"key_columns .n.: .*(no unique|not match|no such).*CREATE UNIQUE INDEX"):
+    with pytest.raises(
+        AnaplatLoadError, match=r"key_columns .n.: .*(no unique|not match|no such).*CREATE UNIQUE INDEX"
+    ):
         load(**UPSERT, page_size=1, concurrency=1)
     assert pages(platform) == 1
 
@@ -67,7 +68,7 @@ def test_a_table_without_a_unique_index(each: Database, load: Any, platform: Sim
 def test_a_key_twice(each: Database, load: Any, dataset: Any) -> None:
     load(**UPSERT)
     dataset.table = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [["1", "7"], ["2", None], ["1", "8"]])
-    with pytest.raises(LoadError, match=r"several rows with the key .n. = 1,"):
+    with pytest.raises(AnaplatLoadError, match=r"several rows with the key .n. = 1,"):
         load(**UPSERT)
     assert each.rows("SELECT n, half FROM sales ORDER BY n") == [(0, 0), (1, 0.5), (2, 1)]
 
@@ -75,7 +76,7 @@ def test_a_key_twice(each: Database, load: Any, dataset: Any) -> None:
 def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
     load(**UPSERT)
     dataset.table = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [["5", "7"], [None, "8"]])
-    with pytest.raises(LoadError, match=r"Row 2 of the dataset .* null in the key column 'n'"):
+    with pytest.raises(AnaplatLoadError, match=r"Row 2 of the dataset .* null in the key column 'n'"):
         load(**UPSERT, page_size=1)
     assert each.rows("SELECT COUNT(*) FROM sales") == [(3,)]
 
@@ -104,9 +105,9 @@ def test_names_that_the_database_would_cut(each: Database, load: Any, dataset: A
     if each.name == "sqlite":
         load(table=long)
         return
-    with pytest.raises(LoadError, match=rf"{long}' is longer than the 6[34]"):
+    with pytest.raises(AnaplatLoadError, match=rf"{long}' is longer than the 6[34]"):
         load()
-    with pytest.raises(LoadError, match=rf"{long}' is longer than the 6[34]"):
+    with pytest.raises(AnaplatLoadError, match=rf"{long}' is longer than the 6[34]"):
         load(table=long)
     assert each.tables() == []
 
@@ -116,7 +117,7 @@ def test_a_text_too_long_for_its_column(each: Database, load: Any, dataset: Any)
         pytest.skip("SQLite limits no text")
     each.run("CREATE TABLE sales (n INT, text VARCHAR(5))", "INSERT INTO sales VALUES (9, 'old')")
     dataset.table = text("too long")
-    with pytest.raises(LoadError, match=r"into table .sales.: .* says: .*(too long|Data too long)"):
+    with pytest.raises(AnaplatLoadError, match=r"into table .sales.: .* says: .*(too long|Data too long)"):
         load()
     assert each.rows("SELECT * FROM sales") == [(9, "old")]
 
@@ -124,7 +125,9 @@ def test_a_text_too_long_for_its_column(each: Database, load: Any, dataset: Any)
 def test_nul_in_postgresql(postgres: Database, load: Any, dataset: Any) -> None:
     postgres.run("CREATE TABLE sales (n INT, text TEXT)", "INSERT INTO sales VALUES (9, 'old')")
     dataset.table = text("a\0b")
-    with pytest.raises(LoadError, match=r"dataset ds1 into table .* PostgreSQL says: invalid byte sequence.*0x00"):
+    with pytest.raises(
+        AnaplatLoadError, match=r"dataset ds1 into table .* PostgreSQL says: invalid byte sequence.*0x00"
+    ):
         load()
     assert postgres.rows("SELECT * FROM sales") == [(9, "old")]
 
@@ -135,7 +138,7 @@ def test_a_trigger_that_keeps_rows_away(postgres: Database, load: Any) -> None:
         "CREATE FUNCTION keep_away() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
         "CREATE TRIGGER none BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION keep_away()",
     )
-    with pytest.raises(LoadError, match="took 0 of 3 rows"):
+    with pytest.raises(AnaplatLoadError, match="took 0 of 3 rows"):
         load()
 
 
@@ -146,7 +149,7 @@ def test_numbers_that_are_none(each: Database, load: Any, dataset: Any, cell: st
         load()
         assert each.rows("SELECT d::text FROM sales") == [({"NaN": "NaN", "inf": "Infinity"}[cell],)]
         return
-    with pytest.raises(CellError, match="not a DOUBLE"):
+    with pytest.raises(AnaplatCellError, match="not a DOUBLE"):
         load()
 
 
@@ -161,7 +164,9 @@ def test_no_rights(postgres: Database, load: Any, monkeypatch: pytest.MonkeyPatc
     fields = {**postgres.fields, "login": role, "password": "s3cret-pass"}
     monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
     try:
-        with pytest.raises(LoadError, match='into table "sales": PostgreSQL says: permission denied') as caught:
+        with pytest.raises(
+            AnaplatLoadError, match='into table "sales": PostgreSQL says: permission denied'
+        ) as caught:
             load()
         assert "s3cret-pass" not in str(caught.value)
     finally:
@@ -170,7 +175,7 @@ def test_no_rights(postgres: Database, load: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_an_engine_without_transactions(mysql: Database, load: Any) -> None:
     mysql.run("CREATE TABLE sales (n BIGINT, half DOUBLE) ENGINE=MyISAM", "INSERT INTO sales VALUES (9, 9)")
-    with pytest.raises(LoadError, match=re.escape("ALTER TABLE `sales` ENGINE=InnoDB")):
+    with pytest.raises(AnaplatLoadError, match=re.escape("ALTER TABLE `sales` ENGINE=InnoDB")):
         load()
     assert mysql.rows("SELECT * FROM sales") == [(9, 9)]
 
@@ -181,7 +186,7 @@ def test_nothing_is_cut_where_the_server_is_lenient(mysql: Database, load: Any, 
     mysql.run("SET GLOBAL sql_mode = ''")
     try:
         dataset.table = text("too long")
-        with pytest.raises(LoadError, match="Data too long for column 'text'"):
+        with pytest.raises(AnaplatLoadError, match="Data too long for column 'text'"):
             load()
     finally:
         mysql.run(f"SET GLOBAL sql_mode = '{mode[0]}'")
@@ -217,7 +222,7 @@ def test_rows_that_a_table_keeps_away_at_an_upsert(postgres: Database, load: Any
         "'BEGIN IF new.n = 1 THEN RETURN NULL; END IF; RETURN new; END'",
         "CREATE TRIGGER one BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION keep_away()",
     )
-    with pytest.raises(LoadError, match="1 rows of the dataset did not arrive"):
+    with pytest.raises(AnaplatLoadError, match="1 rows of the dataset did not arrive"):
         load(**UPSERT)
     assert postgres.rows("SELECT * FROM sales") == []
 
@@ -229,7 +234,7 @@ def test_a_table_that_settles_conflicts_itself(
 ) -> None:
     sqlite.run(f"CREATE TABLE sales (n INT UNIQUE ON CONFLICT {clause})", "INSERT INTO sales VALUES (9)")
     dataset.table = Table.of_rows([("n", "INT")], [["1"], ["1"], ["2"]])
-    with pytest.raises(LoadError, match="took 2 of 3 rows"):
+    with pytest.raises(AnaplatLoadError, match="took 2 of 3 rows"):
         load(mode=mode)
     assert sqlite.rows("SELECT n FROM sales") == [(9,)]
 
@@ -237,5 +242,5 @@ def test_a_table_that_settles_conflicts_itself(
 def test_keys_that_are_one_by_the_collation_of_the_table(sqlite: Database, load: Any, dataset: Any) -> None:
     sqlite.run("CREATE TABLE sales (k TEXT COLLATE NOCASE PRIMARY KEY, v INT)")
     dataset.table = Table.of_rows([("k", "STRING"), ("v", "INT")], [["Ada", "1"], ["ada", "2"]])
-    with pytest.raises(LoadError, match="several rows with the key"):
+    with pytest.raises(AnaplatLoadError, match="several rows with the key"):
         load(mode="upsert", key_columns=["k"])

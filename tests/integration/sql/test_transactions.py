@@ -17,7 +17,7 @@ from databases import Database
 from running import WarmAirflow, wait_until
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, LoadError
+from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatDatasetChangedError, AnaplatLoadError
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 MODES: list[dict[str, Any]] = [{"mode": "replace"}, {"mode": "append"}, {"mode": "upsert", "key_columns": ["n"]}]
@@ -122,7 +122,7 @@ def test_a_failure_in_the_middle_leaves_no_new_table(
 def test_a_cell_that_fits_no_type_leaves_the_old_table(db: Database, load: Any, dataset: Any) -> None:
     old_table(db)
     dataset.table = Table.of_rows([("n", "LONG")], [["1"], ["2"], ["x"]])
-    with pytest.raises(CellError, match="'x' is not a LONG"):
+    with pytest.raises(AnaplatCellError, match="'x' is not a LONG"):
         load(page_size=1)
     assert stored(db) == OLD
 
@@ -154,7 +154,7 @@ def test_or_is_not_loaded_at_all(db: Database, load: Any, platform: Simulator) -
         return False
 
     platform.inject("read_rows", replies.reset(), when=refreshed, times=None)
-    with pytest.raises(DatasetChangedError, match="version 1 became 2"):
+    with pytest.raises(AnaplatDatasetChangedError, match="version 1 became 2"):
         load(on_change="fail", **SLOWLY)
     assert stored(db) == OLD
 
@@ -201,7 +201,7 @@ def test_two_attempts_at_once_append_once(each: Database, load: Any, platform: S
         wait_until(lambda: platform.requests("read_rows")[-1].body["offset"] == 0)
         go_on.set()
         assert loading.result()["alreadyLoaded"] is False
-        with pytest.raises(LoadError, match=r"anaplat_loads|Duplicate entry|duplicate key"):
+        with pytest.raises(AnaplatLoadError, match=r"anaplat_loads|Duplicate entry|duplicate key"):
             second.result()
     assert stored(each) == LOADED + OLD
     assert load("run", mode="append")["alreadyLoaded"] is True

@@ -14,7 +14,8 @@ from conftest import LONG
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, TableQuery
-from airflow_provider_anaplat.datasets.creation import Creation, DatasetExistsError, Wish
+from airflow_provider_anaplat.datasets.creation import Creation, Wish
+from airflow_provider_anaplat.errors import AnaplatDatasetExistsError
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 from airflow_provider_anaplat.state import FolderStateStore
@@ -219,7 +220,7 @@ def test_an_existing_dataset_is_reused(run: Run) -> None:
 def test_an_existing_dataset_is_an_error_where_asked(run: Run) -> None:
     ds_id = run.add()
     with pytest.raises(
-        DatasetExistsError, match=rf"'sales' in directory dir exists already: {ds_id} \(created 20"
+        AnaplatDatasetExistsError, match=rf"'sales' in directory dir exists already: {ds_id} \(created 20"
     ):
         run.attempt(if_exists="fail")
     assert run.sent == 0
@@ -235,7 +236,7 @@ def test_one_more_is_created_where_asked(run: Run) -> None:
 
 def test_several_that_fit_are_named(run: Run) -> None:
     first, second = run.add(), run.add()
-    with pytest.raises(DatasetExistsError, match=rf"exists 2 times \({first} .*, {second} "):
+    with pytest.raises(AnaplatDatasetExistsError, match=rf"exists 2 times \({first} .*, {second} "):
         run.attempt()
     assert run.sent == 0
 

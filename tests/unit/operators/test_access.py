@@ -14,9 +14,8 @@ from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.access import AccessReportError
+from airflow_provider_anaplat.errors import AnaplatAccessReportError, AnaplatOutputError
 from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
-from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 Connect = Callable[..., None]
@@ -163,7 +162,7 @@ def test_one_who_may_do_better_next_time_is_an_error_that_airflow_retries(
     platform: Simulator, tmp_path: Path
 ) -> None:
     fails_for(platform, "u2", replies.reset())
-    with pytest.raises(AccessReportError, match="'u2'"):
+    with pytest.raises(AnaplatAccessReportError, match="'u2'"):
         report(tmp_path / "access.csv", ["u1", "u2"], concurrency=1)
     assert (tmp_path / "access.csv").exists()
 
@@ -238,7 +237,7 @@ def test_an_argument_that_cannot_be_is_named_before_any_request(
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.csv").mkdir()
-    with pytest.raises(OutputError, match="no regular file"):
+    with pytest.raises(AnaplatOutputError, match="no regular file"):
         report(tmp_path / "x.csv")
 
 

@@ -16,10 +16,10 @@ from exports import FORMATS, SINKS, export_rows, read_back
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import (
+    AnaplatCellError,
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.output.formats import CsvSink, FileFormat
-from airflow_provider_anaplat.rows.errors import CellError
 from airflow_provider_anaplat.rows.export import ExportPlan
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
@@ -117,7 +117,7 @@ def test_a_cell_that_its_type_cannot_hold_is_named(
     client: AnaplatClient, platform: Simulator, tmp_path: Path, fd_type: str, cell: str
 ) -> None:
     platform.platform.add_dataset("bad", Table.of_rows([("c", fd_type)], [[None]] * 4 + [[cell]]))
-    with pytest.raises(CellError, match=f"Column 'c', row 5 .*{cell!r} is not a {fd_type}"):
+    with pytest.raises(AnaplatCellError, match=f"Column 'c', row 5 .*{cell!r} is not a {fd_type}"):
         export_rows(client, RowQuery("ds1", page_size=2), tmp_path / "x.parquet", "parquet")
     assert list(tmp_path.iterdir()) == []
 
@@ -141,7 +141,7 @@ def test_json_has_no_word_for_an_infinite_number(
     client: AnaplatClient, platform: Simulator, tmp_path: Path
 ) -> None:
     platform.platform.add_dataset("bad", Table.of_rows([("c", "DOUBLE")], [["NaN"]]))
-    with pytest.raises(CellError, match="'NaN'"):
+    with pytest.raises(AnaplatCellError, match="'NaN'"):
         export_rows(client, RowQuery("ds1"), tmp_path / "x.ndjson", "ndjson")
     export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet")
     assert pl.read_parquet(tmp_path / "x.parquet")["c"].is_nan().all()

@@ -19,10 +19,10 @@ from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.files import StagedFile
 from airflow_provider_anaplat.output.formats import CsvSink
 from airflow_provider_anaplat.rows.decode import Snapshot
-from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
 from airflow_provider_anaplat.rows.targets import MANIFEST, PartsTarget
@@ -116,7 +116,7 @@ def test_of_two_exports_of_parts_the_later_one_stands(
     export_rows(client, QUERY, folder, "csv", rows_per_file=10)
     later = {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
     go_on.set()
-    with pytest.raises(OutputError, match="Another export to the same place has begun since"):
+    with pytest.raises(AnaplatOutputError, match="Another export to the same place has begun since"):
         earlier.result()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == later
     assert sorted(later) == PARTS
@@ -146,7 +146,7 @@ class OvertakenReader:
 def test_an_export_that_is_overtaken_at_its_end_writes_no_manifest(client: AnaplatClient, folder: Any) -> None:
     reader = PageReader(client, QUERY)
     whole = OvertakenReader(reader, lambda: export_rows(client, QUERY, folder, "csv", rows_per_file=10))
-    with pytest.raises(OutputError, match="Another export to the same place has begun since"):
+    with pytest.raises(AnaplatOutputError, match="Another export to the same place has begun since"):
         PartsTarget(folder, CsvSink(), ".csv", 8).write(
             (page.frame for page in reader.pages()),
             whole,  # type: ignore[arg-type]  # of which a target reads these three

@@ -19,9 +19,9 @@ from fsspec.registry import register_implementation
 from upath import UPath
 
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.output.streams import Output, compressed
-from airflow_provider_anaplat.rows.errors import OutputError
 from airflow_provider_anaplat.rows.targets import write_file
 
 COLUMNS = (Column(name="n", fd_type="LONG"), Column(name="text", fd_type="STRING"))
@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_from_the_start(sink: Sink, suffix: str) -> None:
 def test_a_quota_that_is_reached_leaves_what_was_there(tmp_path: Path, sink: Sink, suffix: str, size: int) -> None:
     path = tmp_path / "numbers"
     path.write_text("of yesterday")
-    with quota(size), pytest.raises(OutputError, match=f"Cannot write {path}: File too large\\."):
+    with quota(size), pytest.raises(AnaplatOutputError, match=f"Cannot write {path}: File too large\\."):
         write_file(path, suffix, sink, frames(sink), COLUMNS)
     assert path.read_text() == "of yesterday"
     assert [found.name for found in tmp_path.iterdir()] == ["numbers"]
@@ -180,7 +180,7 @@ def test_an_object_store_that_fails(sink: Sink, suffix: str, store: type[Store],
     register_implementation(store.protocol, store, clobber=True)
     folder = UPath(f"{store.protocol}://bucket")
     Store.room = 70_000
-    with pytest.raises(OutputError, match=f"Cannot write {folder}/numbers: .*{said}"):
+    with pytest.raises(AnaplatOutputError, match=f"Cannot write {folder}/numbers: .*{said}"):
         write_file(folder / "numbers", suffix, sink, frames(sink), COLUMNS)
     assert not folder.fs.exists("/bucket/numbers")
 
@@ -228,6 +228,6 @@ class LosingTheLastRow(pl.DataFrame):
 @pytest.mark.parametrize("cell", ["a", "a\nb", 'a"', '""\n"\n""', ""])
 def test_rows_that_are_not_in_the_file_are_missed(tmp_path: Path, sink: Sink, cell: str) -> None:
     frame = LosingTheLastRow({"n": ["1", "2", "3"], "text": [cell, None, ""]})
-    with pytest.raises(OutputError, match=r"of .*3 rows were written"):
+    with pytest.raises(AnaplatOutputError, match=r"of .*3 rows were written"):
         write_file(tmp_path / "numbers", "", sink, iter([frame]), COLUMNS)
     assert list(tmp_path.iterdir()) == []

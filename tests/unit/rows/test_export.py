@@ -18,12 +18,14 @@ from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import (
+    AnaplatCellError,
+    AnaplatDatasetChangedError,
     AnaplatNotFoundError,
+    AnaplatOutputError,
     AnaplatPermissionError,
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.output.formats import FileFormat
-from airflow_provider_anaplat.rows.errors import CellError, DatasetChangedError, OutputError
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -49,7 +51,7 @@ def test_an_update_in_the_middle_publishes_nothing(
 ) -> None:
     platform.platform.add_dataset("numbers", numbers(30))
     refresh_at(platform, offset=20, times=1)
-    with pytest.raises(DatasetChangedError, match="version 1 became 2"):
+    with pytest.raises(AnaplatDatasetChangedError, match="version 1 became 2"):
         export_rows(client, QUERY, tmp_path / "x", file_format, on_change="fail")
     assert list(tmp_path.iterdir()) == []
 
@@ -68,7 +70,7 @@ def test_or_starts_again_from_nothing(
 def test_restarts_end(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
     platform.platform.add_dataset("numbers", numbers(30))
     refresh_at(platform, offset=20, times=9)
-    with pytest.raises(DatasetChangedError, match="version 2 became 3"):
+    with pytest.raises(AnaplatDatasetChangedError, match="version 2 became 3"):
         export_rows(client, QUERY, tmp_path / "x.csv", "csv", max_restarts=1)
     assert list(tmp_path.iterdir()) == []
 
@@ -108,7 +110,7 @@ def test_a_place_that_cannot_be_written_is_named(
     platform.platform.add_dataset("numbers", numbers(3))
     (tmp_path / "file").touch()
     for path in (tmp_path / "file" / "below.csv", tmp_path, Path("/proc/none/x.csv"), Path("/dev/null")):
-        with pytest.raises(OutputError, match=str(path)):
+        with pytest.raises(AnaplatOutputError, match=str(path)):
             export_rows(client, RowQuery("ds1"), path, "csv")
     assert Path("/dev/null").is_char_device()
 
@@ -141,7 +143,7 @@ def test_a_full_disk_is_named_and_nothing_is_left(
         [sys.executable, "-c", DISK_FULL, *arguments], capture_output=True, text=True, check=False
     )
     assert result.returncode == 1
-    assert f"OutputError: Cannot write {path}" in result.stderr
+    assert f"AnaplatOutputError: Cannot write {path}" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,7 +221,7 @@ def test_a_failed_export_sends_no_more_requests(platform: Simulator, tmp_path: P
     platform.inject("read_rows", replies.http_status(503, retry_after="60"), times=None, when=_is_late)
     client = AnaplatClient(platform.url, platform.token)
     before = set(threading.enumerate())
-    with pytest.raises(CellError), closing(client):
+    with pytest.raises(AnaplatCellError), closing(client):
         export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "x.parquet", "parquet")
     started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
     for thread in started:

@@ -13,7 +13,7 @@ from exports import export_rows
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.rows.errors import ExportError, RowCountError
+from airflow_provider_anaplat.errors import AnaplatExportError, AnaplatRowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.replies import Fault, Reply, http_status, refusal
@@ -75,7 +75,7 @@ def test_rows_that_come_again_are_not_published(
     platform.platform.add_dataset("numbers", numbers(1000))
     platform.platform.rows_per_answer = rows_per_answer
     misread(platform, change)
-    with pytest.raises((ExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
+    with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
         read(client, page_size=page_size)
 
 
@@ -101,7 +101,7 @@ def test_a_filtered_export_ends(
     dataset.row_count = 1000
     misread(platform, change)
     for condition in (FILTER, EVERYTHING) if change is ignored else (EVERYTHING,):
-        with pytest.raises((ExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
+        with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
             read(client, page_size=page_size, filter=condition)
     assert len(platform.requests("read_rows")) < 250
 
@@ -112,7 +112,7 @@ def test_nor_are_the_first_rows_if_they_come_again(
 ) -> None:
     platform.platform.add_dataset("numbers", numbers(1000))
     misread(platform, ignored)
-    with pytest.raises((ExportError, errors.AnaplatInvalidAnswerError)):
+    with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError)):
         read(client, page_size=10, max_rows=20, filter=filter_)
 
 
@@ -200,5 +200,5 @@ def test_rows_of_another_dataset_are_refused(client: AnaplatClient, platform: Si
 def test_a_count_that_is_too_low_is_found(client: AnaplatClient, platform: Simulator) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(40))
     dataset.row_count = 20
-    with pytest.raises(RowCountError):
+    with pytest.raises(AnaplatRowCountError):
         read(client, page_size=10)

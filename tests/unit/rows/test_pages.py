@@ -13,8 +13,8 @@ from running import wait_until
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatRowCountError
 from airflow_provider_anaplat.rows.decode import Head, Page
-from airflow_provider_anaplat.rows.errors import DatasetChangedError, RowCountError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -104,7 +104,7 @@ def test_an_update_between_two_pages_is_found(client: AnaplatClient, platform: S
     pages = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1)).pages()
     next(pages)
     platform.platform.refresh("ds1")
-    with pytest.raises(DatasetChangedError, match="version 1 became 2"):
+    with pytest.raises(AnaplatDatasetChangedError, match="version 1 became 2"):
         list(pages)
 
 
@@ -113,7 +113,7 @@ def test_columns_that_change_between_two_pages_are_found(client: AnaplatClient, 
     pages = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1)).pages()
     next(pages)
     dataset.table = Table(dataset.table.frame, ("n", "renamed"), dataset.table.fd_types)
-    with pytest.raises(DatasetChangedError, match="renamed"):
+    with pytest.raises(AnaplatDatasetChangedError, match="renamed"):
         list(pages)
 
 
@@ -128,7 +128,7 @@ def test_missing_rows_are_counted(client: AnaplatClient, platform: Simulator) ->
         times=None,
         when=lambda body: body["offset"] >= 20,
     )
-    with pytest.raises(RowCountError, match="20 rows where it counts 30; 10 are missing"):
+    with pytest.raises(AnaplatRowCountError, match="20 rows where it counts 30; 10 are missing"):
         list(pages)
 
 
@@ -138,7 +138,7 @@ def test_more_rows_than_are_counted_are_an_error(
 ) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(30))
     dataset.row_count = row_count
-    with pytest.raises(RowCountError, match=f"{given} rows where it counts {row_count}; .* too many"):
+    with pytest.raises(AnaplatRowCountError, match=f"{given} rows where it counts {row_count}; .* too many"):
         read(client, page_size=10)
 
 

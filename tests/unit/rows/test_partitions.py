@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.errors import AnaplatPermissionError, AnaplatRequestError
-from airflow_provider_anaplat.output.formats import CsvSink, ParquetSink
-from airflow_provider_anaplat.rows.errors import (
-    DatasetChangedError,
-    OutputError,
-    RowCountError,
-    UnplannedError,
+from airflow_provider_anaplat.errors import (
+    AnaplatDatasetChangedError,
+    AnaplatOutputError,
+    AnaplatPermissionError,
+    AnaplatRequestError,
+    AnaplatRowCountError,
+    AnaplatUnplannedError,
 )
+from airflow_provider_anaplat.output.formats import CsvSink, ParquetSink
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import Partition, PartitionedExport, RowsOfPart, _split
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
@@ -95,9 +96,9 @@ def test_a_dataset_updated_after_the_plan_is_not_published(
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
     platform.platform.refresh("ds1", numbers(40))
-    with pytest.raises(DatasetChangedError, match=r"version 1 became 2.*rowCount 30 became 40"):
+    with pytest.raises(AnaplatDatasetChangedError, match=r"version 1 became 2.*rowCount 30 became 40"):
         export.export(client, CSV, parts[1])
-    with pytest.raises(UnplannedError, match=r"Part 2 .* missing"):
+    with pytest.raises(AnaplatUnplannedError, match=r"Part 2 .* missing"):
         export.commit(CSV.sink)
     assert column_n(tmp_path) == list(range(30))
     export_all(client, tmp_path)
@@ -114,7 +115,7 @@ def test_parts_of_another_plan_are_not_mixed_in(
         export.export(client, CSV, part)
     platform.platform.refresh("ds1", numbers(30))
     plan(client, tmp_path)
-    with pytest.raises(UnplannedError, match=r"Part 1 .* missing"):
+    with pytest.raises(AnaplatUnplannedError, match=r"Part 1 .* missing"):
         export.commit(CSV.sink)
     assert published(tmp_path) == []
 
@@ -143,7 +144,7 @@ def test_a_commit_that_was_broken_off_can_be_run_again(
         export.export(client, CSV, part)
     in_the_way = tmp_path / "part-00002.csv"
     in_the_way.mkdir()
-    with pytest.raises(OutputError):
+    with pytest.raises(AnaplatOutputError):
         export.commit(CSV.sink)
     assert not (tmp_path / "_manifest.json").exists()
     in_the_way.rmdir()
@@ -161,7 +162,7 @@ def test_a_commit_run_again_takes_no_part_of_another_export(
         export.export(client, CSV, part)
     in_the_way = tmp_path / "part-00002.csv"
     in_the_way.mkdir()
-    with pytest.raises(OutputError):
+    with pytest.raises(AnaplatOutputError):
         export.commit(CSV.sink)
     in_the_way.rmdir()
     platform.platform.refresh("ds1", OTHERS)
@@ -192,7 +193,7 @@ def test_an_attempt_that_outlives_its_plan_disturbs_no_other(
             for part in plan(client, tmp_path)[1]:
                 export.export(client, CSV, part)
 
-    with contextlib.suppress(OutputError):  # its place may be gone
+    with contextlib.suppress(AnaplatOutputError):  # its place may be gone
         export.export(client, RowsOfPart(CSV.query, LateSink()), parts[0])
     export.commit(CSV.sink)
     assert column_n(tmp_path) == list(range(100, 130))
@@ -229,7 +230,7 @@ def test_rows_beyond_the_platforms_count_are_found(
     dataset.row_count = 25
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
-    with pytest.raises(RowCountError, match="too many"):
+    with pytest.raises(AnaplatRowCountError, match="too many"):
         export.export(client, CSV, parts[2])
 
 
@@ -238,19 +239,19 @@ def test_rows_that_are_missing_are_found(client: AnaplatClient, platform: Simula
     dataset.row_count = 45
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
-    with pytest.raises(RowCountError, match="15 are missing"):
+    with pytest.raises(AnaplatRowCountError, match="15 are missing"):
         export.export(client, CSV, parts[2])
 
 
 def test_what_was_not_planned_is_refused(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
     platform.platform.add_dataset("numbers", numbers(30))
     export = PartitionedExport(tmp_path, "k", ".csv")
-    with pytest.raises(UnplannedError, match="no plan"):
+    with pytest.raises(AnaplatUnplannedError, match="no plan"):
         export.export(client, CSV, Partition(1, 0, 30))
-    with pytest.raises(UnplannedError, match="no plan"):
+    with pytest.raises(AnaplatUnplannedError, match="no plan"):
         export.commit(CSV.sink)
     with pytest.raises(AnaplatRequestError, match="partitions"):
         export.plan(client, "ds1", 0, 10)
     plan(client, tmp_path)
-    with pytest.raises(UnplannedError, match="no such partition"):
+    with pytest.raises(AnaplatUnplannedError, match="no such partition"):
         export.export(client, CSV, Partition(1, 0, 30))

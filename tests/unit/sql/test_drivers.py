@@ -14,8 +14,7 @@ from conftest import TEXTS, numbers
 from databases import Database, database
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.errors import AnaplatPermissionError, AnaplatRequestError
-from airflow_provider_anaplat.rows.errors import LoadError
+from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatPermissionError, AnaplatRequestError
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
@@ -67,7 +66,7 @@ def test_psycopg2(client: AnaplatClient, platform: Simulator, postgres: Database
         stored = postgres.rows("SELECT text FROM t ORDER BY id")
         assert [text for (text,) in stored] == [None, "", "null", 'quo"te, back\\slash\nand 😀 中']
         dataset.table = Table.of_rows([("id", "INT"), ("text", "STRING")], [["1", "\\."], ["2", "a\0b"]])
-        with pytest.raises(LoadError, match=r"PostgreSQL says: .*0x00"):
+        with pytest.raises(AnaplatLoadError, match=r"PostgreSQL says: .*0x00"):
             export_rows(client, ExportPlan(QUERY, SqlTarget(open_session(connection), "t")))
         assert postgres.rows("SELECT text FROM t ORDER BY id") == stored
         upsert = SqlTarget(open_session(connection), "u", mode="upsert", key_columns=["id"])
@@ -80,7 +79,7 @@ def test_an_unknown_database(client: AnaplatClient, platform: Simulator, tmp_pat
     platform.platform.add_dataset("numbers", numbers(30))
     with closing(Unknown(tmp_path / "x.db")) as connection, closing(sqlite3.connect(tmp_path / "x.db")) as reader:
         session = open_session(connection, placeholder="?", quotes="[]")
-        with pytest.raises(LoadError, match=r"no such table: sales"):
+        with pytest.raises(AnaplatLoadError, match=r"no such table: sales"):
             export_rows(client, ExportPlan(QUERY, SqlTarget(session, "sales")))
         reader.execute("CREATE TABLE sales (N BIGINT, HALF FLOAT)")
         reader.execute("INSERT INTO sales VALUES (99, 9)")

@@ -11,17 +11,17 @@ import pytest
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.errors import (
+    AnaplatSourceChangedError,
+    AnaplatUnrepeatableError,
+    AnaplatUnsettledError,
+    AnaplatUserCountError,
+    AnaplatUsersInDoubtError,
+    AnaplatUsersRejectedError,
+)
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 from airflow_provider_anaplat.state import FolderStateStore
-from airflow_provider_anaplat.users.errors import (
-    SourceChangedError,
-    UnrepeatableError,
-    UnsettledError,
-    UserCountError,
-    UsersInDoubtError,
-    UsersRejectedError,
-)
 from airflow_provider_anaplat.users.ledger import Ledger
 from airflow_provider_anaplat.users.provision import Provisioning, Rules
 from airflow_provider_anaplat.users.sources import ListSource, Row
@@ -83,7 +83,7 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, faul
     platform.inject("create_users", fault, after_act=after_act, when=of_batch(2))
     created = after_act or fault.needs_answer
     for _ in range(3):
-        with pytest.raises(UsersInDoubtError, match="2 users are in doubt: user2, user3") as raised:
+        with pytest.raises(AnaplatUsersInDoubtError, match="2 users are in doubt: user2, user3") as raised:
             attempt()
         assert "in_doubt='created'" in str(raised.value)
         assert "s3cret" not in str(raised.value)
@@ -107,7 +107,7 @@ def test_a_batch_that_was_not_carried_out_is_sent_by_the_next_attempt(
 ) -> None:
     attempt = Attempts(platform, tmp_path if lasting else None)
     platform.inject("create_users", replies.http_status(500), when=of_batch(2))
-    with pytest.raises(UnsettledError, match="2 of its 2 users do not exist, or not yet: user2, user3"):
+    with pytest.raises(AnaplatUnsettledError, match="2 of its 2 users do not exist, or not yet: user2, user3"):
         attempt(existing_users="skip")
     result = attempt(existing_users="skip")
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"], ["user2", "user3"], ["user4", "user5"]]
@@ -118,7 +118,7 @@ def test_a_batch_that_was_not_carried_out_is_sent_by_the_next_attempt(
 def test_a_batch_of_which_half_was_created(attempt: Attempts) -> None:
     platform = attempt.platform
     platform.inject("create_users", replies.http_status(500), when=of_batch(2))
-    with pytest.raises(UnsettledError):
+    with pytest.raises(AnaplatUnsettledError):
         attempt(existing_users="skip")
     platform.platform.users["user3"] = {}
     assert attempt(existing_users="skip")["created"] == 6
@@ -127,9 +127,9 @@ def test_a_batch_of_which_half_was_created(attempt: Attempts) -> None:
 
 def test_a_doubt_comes_before_anything_else(attempt: Attempts) -> None:
     attempt.platform.inject("create_users", replies.reset(), after_act=True)
-    with pytest.raises(UsersInDoubtError):
+    with pytest.raises(AnaplatUsersInDoubtError):
         attempt()
-    with pytest.raises(UsersInDoubtError, match="user0, user1"):
+    with pytest.raises(AnaplatUsersInDoubtError, match="user0, user1"):
         attempt([{"nothing": "valid"}])
 
 
@@ -190,10 +190,10 @@ def test_another_count_leaves_the_batch_in_doubt(attempt: Attempts, message: str
     answer = replies.content(f'{{"result": "ok", "response": "{message}"}}'.encode())
     attempt.platform.inject("create_users", answer, when=of_batch(2), after_act=True)
     with pytest.raises(
-        UserCountError, match=f"2 users were sent, and the platform reports {reported}.*user2, user3"
+        AnaplatUserCountError, match=f"2 users were sent, and the platform reports {reported}.*user2, user3"
     ):
         attempt()
-    with pytest.raises(UsersInDoubtError, match="user2, user3"):
+    with pytest.raises(AnaplatUsersInDoubtError, match="user2, user3"):
         attempt()
     assert attempt(existing_users="skip")["created"] == 6
     assert len(attempt.sent) == 3
@@ -201,7 +201,9 @@ def test_another_count_leaves_the_batch_in_doubt(attempt: Attempts, message: str
 
 def test_a_rejected_batch_stops_the_run(attempt: Attempts) -> None:
     attempt.platform.platform.users["user3"] = {}
-    with pytest.raises(UsersRejectedError, match=r"2 users \(user2, user3\).*user3 already exists.*The 2 users"):
+    with pytest.raises(
+        AnaplatUsersRejectedError, match=r"2 users \(user2, user3\).*user3 already exists.*The 2 users"
+    ):
         attempt()
     del attempt.platform.platform.users["user3"]
     assert attempt()["created"] == 6
@@ -226,7 +228,9 @@ def test_offenders_are_isolated(attempt: Attempts, offenders: list[int], caplog:
 
 def test_offenders_fail_the_task_in_the_end(attempt: Attempts) -> None:
     attempt.platform.platform.users["user3"] = {}
-    with pytest.raises(UsersRejectedError, match=r"1 users were rejected.*: user3. The other 5 are created"):
+    with pytest.raises(
+        AnaplatUsersRejectedError, match=r"1 users were rejected.*: user3. The other 5 are created"
+    ):
         attempt(isolate_rejected=True)
     assert len(attempt.platform.platform.users) == 6
 
@@ -252,7 +256,9 @@ def test_what_is_not_about_the_users_isolates_nobody(
 
 def test_without_memory_what_is_created_is_not_sent_again(forgetful: Attempts) -> None:
     forgetful.platform.inject("create_users", replies.http_status(429), when=of_batch(3))
-    with pytest.raises(UnrepeatableError, match=r"4 users are created.*Created: user0, user1, user2, user3"):
+    with pytest.raises(
+        AnaplatUnrepeatableError, match=r"4 users are created.*Created: user0, user1, user2, user3"
+    ):
         forgetful()
 
 
@@ -270,7 +276,7 @@ class BrokenSource(ListSource):
 
 
 def test_without_memory_a_source_that_breaks_sends_nobody_again(forgetful: Attempts) -> None:
-    with pytest.raises(UnrepeatableError, match=r"closed the connection.* 4 users are created"):
+    with pytest.raises(AnaplatUnrepeatableError, match=r"closed the connection.* 4 users are created"):
         forgetful(BrokenSource(people(6)))
 
 
@@ -282,7 +288,9 @@ def test_without_memory_a_first_batch_may_be_repeated(forgetful: Attempts) -> No
 
 def test_without_memory_a_doubt_says_what_to_do(forgetful: Attempts) -> None:
     forgetful.platform.inject("create_users", replies.reset(), after_act=True)
-    with pytest.raises(UsersInDoubtError, match="out of the input, or set existing_users='skip', and clear"):
+    with pytest.raises(
+        AnaplatUsersInDoubtError, match="out of the input, or set existing_users='skip', and clear"
+    ):
         forgetful()
 
 
@@ -305,14 +313,16 @@ class Wavering:
 
 
 def test_a_source_that_changed_stops_before_the_stranger(attempt: Attempts) -> None:
-    with pytest.raises(SourceChangedError, match="the query changed while it was read: row 4 was not there"):
+    with pytest.raises(
+        AnaplatSourceChangedError, match="the query changed while it was read: row 4 was not there"
+    ):
         attempt(Wavering())
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"]]
 
 
 def test_long_lists_are_cut(attempt: Attempts) -> None:
     attempt.platform.inject("create_users", replies.reset(), after_act=True)
-    with pytest.raises(UsersInDoubtError, match=r"300 users are in doubt: .*, user199 and 100 more"):
+    with pytest.raises(AnaplatUsersInDoubtError, match=r"300 users are in doubt: .*, user199 and 100 more"):
         attempt(people(300), batch_size=300)
     result = attempt(people(300), in_doubt="created")
     assert (result["created"], len(result["loginIds"]["created"])) == (300, 200)

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from upath import UPath
 
+from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceChangedError, AnaplatSourceError
 from airflow_provider_anaplat.users.checks import CheckedUsers
-from airflow_provider_anaplat.users.errors import InvalidUsersError, SourceChangedError, SourceError
 from airflow_provider_anaplat.users.sources import ListSource, file_source
 
 ADA = {
@@ -75,7 +75,7 @@ def test_unknown_columns_are_named(name: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({"loginId": ["a"], "nick name": ["b"], "name.x": ["c"], "shoe": [1]})
     frame.write_csv(tmp_path / name) if name == "u.csv" else frame.write_parquet(tmp_path / name)
     with pytest.raises(
-        InvalidUsersError, match=r"unknown columns: 'nick name', 'name.x', 'shoe'; a user has loginId"
+        AnaplatInvalidUsersError, match=r"unknown columns: 'nick name', 'name.x', 'shoe'; a user has loginId"
     ):
         CheckedUsers(file_source(tmp_path / name))
 
@@ -90,7 +90,7 @@ def test_unknown_columns_are_named(name: str, tmp_path: Path) -> None:
 )
 def test_a_field_comes_from_one_column(header: str, tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text(f"{header}\na,b,c\n")
-    with pytest.raises(InvalidUsersError, match=r"that another column gives: '.+'"):
+    with pytest.raises(AnaplatInvalidUsersError, match=r"that another column gives: '.+'"):
         CheckedUsers(file_source(tmp_path / "u.csv"))
 
 
@@ -104,7 +104,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         "c,too few\n"
         "a,again,,hunter2\n"
     )
-    with pytest.raises(InvalidUsersError) as raised:
+    with pytest.raises(AnaplatInvalidUsersError) as raised:
         CheckedUsers(file_source(tmp_path / "u.csv"))
     assert str(raised.value).splitlines() == [
         f"4 problems in 5 users of {tmp_path}/u.csv; none was sent.",
@@ -124,7 +124,7 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         '{"loginId": ["x"]}',
     ]
     (tmp_path / "u.ndjson").write_text("\n".join(lines))
-    with pytest.raises(InvalidUsersError) as raised:
+    with pytest.raises(AnaplatInvalidUsersError) as raised:
         CheckedUsers(file_source(tmp_path / "u.ndjson"))
     message = str(raised.value)
     for problem in (
@@ -139,7 +139,7 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
 
 def test_a_long_list_of_problems_is_cut_and_counted(tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("loginId,name\n" + ",x\n" * 1_000)
-    with pytest.raises(InvalidUsersError) as raised:
+    with pytest.raises(AnaplatInvalidUsersError) as raised:
         CheckedUsers(file_source(tmp_path / "u.csv"))
     lines = str(raised.value).splitlines()
     assert (len(lines), lines[-1]) == (202, "and 800 more")
@@ -156,7 +156,7 @@ def test_a_long_list_of_problems_is_cut_and_counted(tmp_path: Path) -> None:
 )
 def test_what_is_no_list_of_users_is_named(name: str, content: bytes, why: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidUsersError, match=why) as raised:
+    with pytest.raises(AnaplatInvalidUsersError, match=why) as raised:
         CheckedUsers(file_source(tmp_path / name))
     assert str(tmp_path / name) in str(raised.value)
     assert "hunter2" not in str(raised.value)
@@ -166,14 +166,14 @@ def test_what_is_no_list_of_users_is_named(name: str, content: bytes, why: str, 
 def test_a_file_without_a_header_shows_no_password(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("ada,Ada,hunter2\n" if name == "u.csv" else '{"login": "ada", "hunter2": 1}\n')
     with pytest.raises(
-        InvalidUsersError, match="there is no column loginId; the first line of a CSV file"
+        AnaplatInvalidUsersError, match="there is no column loginId; the first line of a CSV file"
     ) as raised:
         CheckedUsers(file_source(tmp_path / name))
     assert "hunter2" not in str(raised.value)
 
 
 def test_a_file_that_is_not_there_may_come(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"Cannot read .*u\.csv: No such file"):
+    with pytest.raises(AnaplatSourceError, match=r"Cannot read .*u\.csv: No such file"):
         CheckedUsers(file_source(tmp_path / "u.csv"))
 
 
@@ -196,7 +196,7 @@ def test_nobody_is_sent_who_was_not_checked(after: str, what: str, tmp_path: Pat
     (tmp_path / "u.csv").write_text("loginId,password\na,1\nb,2\n")
     users = CheckedUsers(file_source(tmp_path / "u.csv"))
     (tmp_path / "u.csv").write_text(after)
-    with pytest.raises(SourceChangedError, match=what):
+    with pytest.raises(AnaplatSourceChangedError, match=what):
         list(users)
 
 
@@ -224,5 +224,5 @@ def test_a_file_is_not_read_at_once(name: str, tmp_path: Path) -> None:
 
 
 def test_a_list_keeps_its_numbers() -> None:
-    with pytest.raises(InvalidUsersError, match=r"users\[1\]\.name: Input should be a valid string"):
+    with pytest.raises(AnaplatInvalidUsersError, match=r"users\[1\]\.name: Input should be a valid string"):
         CheckedUsers(ListSource([{"loginId": "a"}, {"loginId": "b", "name": 1}]))

@@ -89,7 +89,7 @@ def test_an_answer_beyond_the_limit_is_an_error_that_says_what_to_do(packing: st
     with pytest.raises(errors.AnaplatAnswerTooLargeError, match=r"list_datasets: .* larger than 4 MB") as raised:
         list_datasets(answer([body], *headers))
     assert re.search("page_size.*max_answer_mb", str(raised.value))
-    assert isinstance(raised.value, errors.NeedsAPersonError)
+    assert isinstance(raised.value, errors.AnaplatNeedsAPersonError)
     assert raised.value.status == 200
 
 
