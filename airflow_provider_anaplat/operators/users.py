@@ -152,14 +152,14 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Check all users, then create those that are not created yet."""
-        from airflow_provider_anaplat.users.ledger import Ledger
+        from airflow_provider_anaplat.users.ledger import UserLedger
         from airflow_provider_anaplat.users.provision import Provisioning
 
         rules = self._rules()
         with closing(self.client()) as client:
             source = self._source()
             store = self._store(context)
-            return Provisioning(client, Ledger(store), rules).run(source)
+            return Provisioning(client, UserLedger(store), rules).run(source)
 
     def _rules(self) -> Rules:
         from airflow_provider_anaplat.users.provision import Rules

@@ -18,7 +18,7 @@ from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatR
 from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.rows.decode import Page, Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
-from airflow_provider_anaplat.rows.progress import Progress
+from airflow_provider_anaplat.rows.progress import ExportProgress
 from airflow_provider_anaplat.rows.targets import Target
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     columns = reader.columns
     target = plan.target
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
-    progress = Progress(plan.query.ds_id, reader.expected_rows)
+    progress = ExportProgress(plan.query.ds_id, reader.expected_rows)
 
     def frame(page: Page) -> pl.DataFrame:
         progress.add(page.frame.height)

@@ -1,4 +1,4 @@
-"""Progress of an export, in the place where users look: the task's log."""
+"""ExportProgress of an export, in the place where users look: the task's log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-class Progress:
+class ExportProgress:
     """Says every few seconds how far an export is, and at its end what it came to.
 
     :param ds_id: id of the dataset

@@ -49,7 +49,7 @@ class RecordedLoad(NamedTuple):
     utime: str | None
 
 
-class Ledger:
+class LoadLedger:
     """The lines of one load in the table ``anaplat_loads``.
 
     :param schema: where the table lies, beside the one that is loaded

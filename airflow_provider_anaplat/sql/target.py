@@ -14,7 +14,7 @@ from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatRequestErro
 from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.dialects import Dialect, Names
-from airflow_provider_anaplat.sql.ledger import Ledger, LoadKey, RecordedLoad
+from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad
 from airflow_provider_anaplat.sql.session import Session
 
 log = logging.getLogger(__name__)
@@ -282,10 +282,10 @@ class SqlTarget:
         return self._dialect.qualified(self.schema, self.table)
 
     @property
-    def _ledger(self) -> Ledger | None:
+    def _ledger(self) -> LoadLedger | None:
         if self.mode != "append" or self.load_key is None:
             return None
-        return Ledger(self.session, self.schema, self.table, self.load_key)
+        return LoadLedger(self.session, self.schema, self.table, self.load_key)
 
 
 def _recorded(reader: PageReader) -> RecordedLoad:

@@ -15,7 +15,7 @@ class ColumnError(ValueError):
     """A column that no user has, the same one twice, or none with the loginIds."""
 
 
-class Column(NamedTuple):
+class UserColumn(NamedTuple):
     """Where the values of a column go.
 
     :param field: the contract's name of the field
@@ -71,16 +71,16 @@ _FIELDS = {_normalised(field): field for field in _CONVERSIONS}
 
 
 @cache
-def column(name: str) -> Column | None:
+def column(name: str) -> UserColumn | None:
     """Return where a column of this name goes, or None where no user has such a field."""
     head, dot, key = name.strip().partition(".")
     field = _FIELDS.get(_normalised(head))
     if field is None or bool(dot) != bool(key) or (key and field != _PROPERTIES):
         return None
-    return Column(field, _text if key else _CONVERSIONS[field], key or None)
+    return UserColumn(field, _text if key else _CONVERSIONS[field], key or None)
 
 
-def columns(names: Sequence[str]) -> list[Column]:
+def columns(names: Sequence[str]) -> list[UserColumn]:
     """Return where each column goes.
 
     :raises ColumnError: naming every column that no user has, or that is there twice
@@ -110,7 +110,7 @@ def columns(names: Sequence[str]) -> list[Column]:
     return places
 
 
-def user_fields(places: Sequence[Column], values: Iterable[Any]) -> dict[str, Any]:
+def user_fields(places: Sequence[UserColumn], values: Iterable[Any]) -> dict[str, Any]:
     """Return a user's fields; an empty value is as if it were not given."""
     fields: dict[str, Any] = {}
     for (field, convert, key), value in zip(places, values, strict=True):

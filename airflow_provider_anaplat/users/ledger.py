@@ -12,7 +12,7 @@ _LAST_KEY = "anaplat_users"  # holds the number of the last batch that was begun
 _STATES = ("in doubt", "created", "refused")  # the next batch takes the place of one that was refused
 
 
-class Ledger:
+class UserLedger:
     """The batches of users that were sent in this DAG run, by loginId, never with a password.
 
     Each batch is a value of its own in the store, so that what is written for it does not grow with their number.

@@ -1,4 +1,4 @@
-"""Progress of a provisioning, in the place where users look: the task's log."""
+"""UserProgress of a provisioning, in the place where users look: the task's log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 _SECONDS_BETWEEN_LINES = 5.0
 
 
-class Progress:
+class UserProgress:
     """Says every few seconds how far it is.
 
     :param total: number of users expected

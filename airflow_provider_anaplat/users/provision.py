@@ -22,8 +22,8 @@ from airflow_provider_anaplat.errors import (
     AnaplatUsersRejectedError,
 )
 from airflow_provider_anaplat.users.checks import CheckedUsers
-from airflow_provider_anaplat.users.ledger import Ledger
-from airflow_provider_anaplat.users.progress import Progress
+from airflow_provider_anaplat.users.ledger import UserLedger
+from airflow_provider_anaplat.users.progress import UserProgress
 from airflow_provider_anaplat.users.sources import UserSource
 from airflow_provider_anaplat.users.wording import SHOWN, shown_of
 
@@ -73,7 +73,7 @@ class Provisioning:
     :ivar rejected: users that the platform refused
     """
 
-    def __init__(self, client: AnaplatClient, ledger: Ledger, rules: Rules) -> None:
+    def __init__(self, client: AnaplatClient, ledger: UserLedger, rules: Rules) -> None:
         self._client = client
         self._ledger = ledger
         self._rules = rules
@@ -138,7 +138,7 @@ class Provisioning:
         log.info("Of %d users in doubt, %d are created", len(in_doubt), len(created))
 
     def _counted(self, users: CheckedUsers) -> Iterator[NewUser]:
-        progress = Progress(users.count)
+        progress = UserProgress(users.count)
         for batch in _batches(users, self._rules.batch_size):
             yield from batch
             progress.add(len(batch))

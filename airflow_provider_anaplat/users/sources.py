@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Protocol
 
 from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceError
-from airflow_provider_anaplat.users.columns import Column, ColumnError, columns, user_fields
+from airflow_provider_anaplat.users.columns import ColumnError, UserColumn, columns, user_fields
 
 # Each piece is looked for from the beginning of its row group, so small ones would take long.
 _ROWS_OF_PARQUET = 20_000
@@ -192,7 +192,7 @@ def file_source(path: Any) -> UserSource:
     return kind(path)
 
 
-def _columns(source: UserSource, names: Sequence[str]) -> list[Column]:
+def _columns(source: UserSource, names: Sequence[str]) -> list[UserColumn]:
     try:
         return columns(names)
     except ColumnError as error:
@@ -217,5 +217,5 @@ def _json_row(line: bytes) -> Mapping[str, Any] | BadRow:
 
 
 @lru_cache(maxsize=1024)
-def _json_columns(names: tuple[str, ...]) -> list[Column]:
+def _json_columns(names: tuple[str, ...]) -> list[UserColumn]:
     return columns(names)

@@ -7,7 +7,7 @@ import pytest
 from airflow_provider_anaplat._airflow.task_state import folder_state
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError, AnaplatOutputError
 from airflow_provider_anaplat.state import FolderStateStore
-from airflow_provider_anaplat.users.ledger import Ledger
+from airflow_provider_anaplat.users.ledger import UserLedger
 
 
 class Task:
@@ -77,7 +77,7 @@ def test_a_value_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) ->
 def noted(folder: Path) -> FolderStateStore:
     """Return what two batches that were created and one whose answer is missing leave behind."""
     store = FolderStateStore(folder)
-    ledger = Ledger(store)
+    ledger = UserLedger(store)
     for login_id in ("ada", "blaise"):
         ledger.begin([login_id])
         ledger.created_now([login_id])
@@ -97,16 +97,16 @@ def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
     path = tmp_path / f"anaplat_users_00000{number}.json"
     path.unlink() if damage is None else path.write_text(damage)
     with pytest.raises(AnaplatDamagedStateError, match=f"anaplat_users_00000{number}"):
-        Ledger(store)
+        UserLedger(store)
 
 
 def test_a_batch_that_was_refused_makes_room_for_the_next(tmp_path: Path) -> None:
     store = noted(tmp_path)
-    ledger = Ledger(store)
+    ledger = UserLedger(store)
     ledger.resolve(["carl"])
     ledger.begin(["dora"])
     ledger.refused()
-    again = Ledger(store)
+    again = UserLedger(store)
     assert (list(again.created), again.in_doubt, again.batches) == (["ada", "blaise", "carl"], [], 3)
     again.begin(["emmy"])
-    assert Ledger(store).in_doubt == ["emmy"]
+    assert UserLedger(store).in_doubt == ["emmy"]

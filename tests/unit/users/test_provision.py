@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 from airflow_provider_anaplat.state import FolderStateStore
-from airflow_provider_anaplat.users.ledger import Ledger
+from airflow_provider_anaplat.users.ledger import UserLedger
 from airflow_provider_anaplat.users.provision import Provisioning, Rules
 from airflow_provider_anaplat.users.sources import ListSource, Row
 
@@ -40,7 +40,7 @@ class Attempts:
 
     def __call__(self, users: list[dict[str, Any]] | Any = None, **rules: Any) -> dict[str, Any]:
         client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=5)
-        ledger = Ledger(FolderStateStore(self.folder) if self.folder else None)
+        ledger = UserLedger(FolderStateStore(self.folder) if self.folder else None)
         source = ListSource(people(6) if users is None else users) if not hasattr(users, "rows") else users
         return Provisioning(client, ledger, Rules(**{"batch_size": 2, **rules})).run(source)
 

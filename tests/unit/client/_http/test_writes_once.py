@@ -22,7 +22,7 @@ from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser
 from airflow_provider_anaplat.errors import AnaplatUsersInDoubtError
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.state import FolderStateStore
-from airflow_provider_anaplat.users.ledger import Ledger
+from airflow_provider_anaplat.users.ledger import UserLedger
 from airflow_provider_anaplat.users.provision import Provisioning, Rules
 from airflow_provider_anaplat.users.sources import ListSource
 
@@ -115,7 +115,7 @@ def test_what_is_no_clear_answer_is_sent_once_and_remembered(answer: bytes, isol
     with answering(answer) as (url, received), closing(AnaplatClient(url, "t0ken")) as client:
         for _ in range(2):  # the second time as a task that was cleared
             with pytest.raises(AnaplatUsersInDoubtError):
-                Provisioning(client, Ledger(FolderStateStore(tmp_path)), Rules(isolate_rejected=isolate)).run(
+                Provisioning(client, UserLedger(FolderStateStore(tmp_path)), Rules(isolate_rejected=isolate)).run(
                     users
                 )
     assert len(received) == 1
