@@ -75,6 +75,7 @@ FIELDS: dict[str, dict[str, Any]] = {
         f"{URL_TEMPLATES['page_url']}.",
         _TEXT,
     ),
+    "refresh_style": _field("Refresh: style", "x", _TEXT),
     "refresh_path": _field(
         "Refresh: path",
         "Where your platform takes a refresh, with {dsId}; by default /public-api/data-source/{dsId}/refresh.",

@@ -87,6 +87,10 @@ class AnaplatOutcomeUnknownError(AnaplatError):
     """A write was sent and its answer was lost: it may have been carried out or not."""
 
 
+class AnaplatNotSeenError(AnaplatError):
+    """A write was sent, its answer was lost, and the platform does not show it; a repetition may send it again."""
+
+
 class AnaplatNeedsAPersonError(AnaplatError):
     """The same would happen again: a person must look, or correct something, before a repetition makes sense."""
 

@@ -33,8 +33,8 @@ from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
 if TYPE_CHECKING:
     from running import WarmAirflow
 
-# The tests of rooms that never import Airflow say the same on every release, as do those of what such rooms do with
-# servers.
+# The tests of rooms that never import Airflow say the same on every release, as do those of what such rooms do
+# with servers.
 WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
 OF_LOWER_LAYERS = ("client/_http/test_body.py",)

@@ -32,6 +32,14 @@ def folder_state(context: Mapping[str, Any], folder: Any) -> StateStore:
     return FolderStateStore(path)
 
 
+def retried_since(context: Mapping[str, Any]) -> datetime | None:
+    """Return when this DAG run began, where this attempt is a retry; None in a first attempt."""
+    run, ti = context.get("dag_run"), context.get("ti")
+    if run is None or ti is None or ti.try_number < 2:
+        return None
+    return cast("datetime | None", run.start_date)
+
+
 def run_began(context: Mapping[str, Any]) -> datetime | None:
     """Return the moment since when this DAG run may have done something; None outside of a DAG run."""
     run = context.get("dag_run")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
@@ -13,7 +13,7 @@ WORDS = {
     "existing_users": ("error", "skip"),
     "if_exists": ("reuse", "fail", "create"),
     "if_running": ("follow", "fail", "request"),
-    "in_doubt": ("fail", "created", "not_created"),
+    "in_doubt": ("fail", "resend"),
     "mode": ("replace", "append", "upsert"),
     "on_cast_error": ("fail", "null"),
     "on_change": ("restart", "fail"),
@@ -32,12 +32,15 @@ _MAY_BE_LEFT_OUT = ("token_in",)
 def check_words(task: Any, names: Iterable[str] = WORDS) -> None:
     """See that each argument of a task that takes a word has a known one; templates are rendered by then.
 
+    :param task: an operator or a sensor; its ``more_words`` are those that it knows beyond the table
     :param names: which arguments to look at
     :raises AirflowFailException: one has another word, which a retry would not mend
     """
+    more: Mapping[str, Sequence[str]] = getattr(task, "more_words", {})
     for name in names:
-        word = getattr(task, name, WORDS[name][0])
-        if word not in WORDS[name] and not (word is None and name in _MAY_BE_LEFT_OUT):
+        known = (*WORDS[name], *more.get(name, ()))
+        word = getattr(task, name, known[0])
+        if word not in known and not (word is None and name in _MAY_BE_LEFT_OUT):
             raise AirflowFailException(
-                f"{name} is {word!r}; it must be one of {', '.join(WORDS[name])}. Nothing was sent."
+                f"{name} is {word!r}; it must be one of {', '.join(known)}. Nothing was sent."
             )

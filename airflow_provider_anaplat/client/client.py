@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote
 
 from airflow_provider_anaplat.client import operations
 from airflow_provider_anaplat.client._http.checks import (
@@ -18,13 +17,14 @@ from airflow_provider_anaplat.client._http.checks import (
     check_proxies,
     check_rows,
     checked_base_url,
-    checked_path,
     checked_token,
+    quoted_id,
 )
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.redaction import redact, secrets_in
 from airflow_provider_anaplat.client._http.transport import Settings, Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
+from airflow_provider_anaplat.client.extensions import Extensions
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
 from airflow_provider_anaplat.client.models import (
@@ -38,10 +38,8 @@ from airflow_provider_anaplat.client.models import (
     NewUser,
     Page,
     SubscriptionPlan,
-    TaskStatus,
 )
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
-from airflow_provider_anaplat.client.tasks import TaskStatusCall, read_task
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
 T = TypeVar("T")
@@ -50,7 +48,7 @@ PasswordEncoding = Literal["plain", "base64"]
 Filter = Mapping[str, Any]
 
 
-class AnaplatClient:
+class AnaplatClient(Extensions):
     """A client of the platform's Public API; safe to use from several threads.
 
     :param base_url: scheme, host, port and path prefix, for instance ``https://bi.example.com/prefix``
@@ -262,13 +260,6 @@ class AnaplatClient:
         message = redact(message, passwords)
         return CreatedUsers(count=int(count[1].replace(",", "")) if count else None, message=message)
 
-    def find_users(self, login_ids: Sequence[str]) -> list[str]:
-        """Return those of the loginIds that exist (an extension, not of the contract: ``users/get``).
-
-        :param login_ids: the loginIds to ask for
-        """
-        return self._send(operations.GET_USERS, json={"users": list(login_ids)}).user_exist
-
     def get_subscriptions(self, ids: Sequence[str]) -> list[SubscriptionPlan]:
         """Return subscription plans (operation 9, Query subscription plans by id).
 
@@ -287,57 +278,6 @@ class AnaplatClient:
         found = self._lookup(operations.GET_SUBSCRIPTIONS, "scId", SubscriptionPlan, ids)
         found.read_ahead(ids, known)
         return found
-
-    def find_task(
-        self,
-        ids: Collection[str],
-        known: Lookup[TaskStatus] | None = None,
-        *,
-        call: Mapping[str, Any] | None = None,
-    ) -> Lookup[TaskStatus]:
-        """Return what the platform says of one task (an extension, not of the contract: ``task/status``).
-
-        :param ids: the one task's id (``taskId``)
-        :param known: an earlier answer; it is read anew in any case
-        :param call: how to ask, before what the client was given as ``task_status``
-        """
-        (task_id,) = ids
-        how = TaskStatusCall.of(self._settings.task_status, call)
-        operation = how.operation(task_id)
-        path, params = checked_path(operation.path), how.params_for(task_id)
-        return Lookup(
-            {task_id: self._transport.send(operation, path, read_task, params=params)}, lambda task: task, ids
-        )
-
-    def call(
-        self,
-        path: str,
-        *,
-        method: str = "POST",
-        json: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
-        token_in: operations.TokenPlace = "body",
-        repeatable: bool = False,
-    ) -> Any:
-        """Send a request to an operation that the contract names without describing.
-
-        :param path: path below the base address; it starts with ``/public-api/``
-        :param method: HTTP method
-        :param json: the body, without the token
-        :param params: query parameters
-        :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the
-            ``query``, which the logs of servers and proxies keep
-        :param repeatable: whether it may be sent again after a failure without doing more
-        :returns: the envelope's ``response``, as plain Python
-        :raises AnaplatRequestError: a path outside ``/public-api/``; nothing was sent
-        :raises AnaplatOutcomeUnknownError: the answer to a call that is not repeatable was lost
-        """
-        operation: Operation[Any] = Operation(
-            path, checked_path(path), token_in, repeatable, object, method.upper()
-        )
-        return self._transport.send(
-            operation, operation.path, partial(validated_echo, object), json=json, params=params
-        )
 
     def _lookup(
         self, operation: Operation[Any], key: str, kind: type[T], ids: Collection[str] | None = None
@@ -365,13 +305,7 @@ class AnaplatClient:
 
 
 def _path(operation: Operation[Any], ids: Mapping[str, str]) -> str:
-    for name, value in ids.items():
-        if not isinstance(value, str) or not value.strip() or re.search(r"/|^\.{1,2}$|[\ud800-\udfff]", value):
-            raise AnaplatRequestError(
-                f"{operation.name}: {name} is {value!r}, which cannot be an id; nothing was sent.",
-                operation=operation.name,
-            )
-    return operation.path.format_map({name: quote(value, safe="") for name, value in ids.items()})
+    return operation.path.format_map({name: quoted_id(operation.name, name, value) for name, value in ids.items()})
 
 
 def _rows_body(

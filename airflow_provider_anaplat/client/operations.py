@@ -76,7 +76,9 @@ GET_SUBSCRIPTIONS = Operation(
 )
 GET_USERS = Operation("get_users", "/public-api/users/get", "body", True, ExistingUsers, extension=True)
 # Where most platforms of this family have it; a connection's extras may say otherwise.
-REFRESH_DATASET = Operation("refresh_dataset", "/public-api/data-source/{ds_id}/refresh", "body", False, object)
+REFRESH_DATASET: Operation[object] = Operation(
+    "refresh_dataset", "/public-api/data-source/{ds_id}/refresh", "body", False, object, extension=True
+)
 GET_TASK = Operation("get_task", "/public-api/task/status", "query", True, TaskStatus, "GET", extension=True)
 
 OPERATIONS = (

@@ -1,16 +1,17 @@
-"""Where a deployment tells what became of a task, which the contract does not describe."""
+"""Where a deployment takes a refresh, and tells what became of a task: the contract describes neither."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, get_args
+from typing import Any, Literal, cast, get_args
 from urllib.parse import quote
 
+from airflow_provider_anaplat.client._http.checks import quoted_id
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.validation import validated_echo
 from airflow_provider_anaplat.client.models import TaskStatus
-from airflow_provider_anaplat.client.operations import GET_TASK, Operation, TokenPlace
+from airflow_provider_anaplat.client.operations import GET_TASK, REFRESH_DATASET, Operation, TokenPlace
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
 _PLACE = "{taskId}"  # stands for the id
@@ -59,6 +60,57 @@ class TaskStatusCall:
     def params_for(self, task_id: str) -> dict[str, str]:
         """Return the query parameters for one task."""
         return {name: str(value).replace(_PLACE, task_id) for name, value in self.params.items()}
+
+
+RefreshStyle = Literal["post", "get"]
+# How refreshes are asked for: as the vendor documents it, and as it is met at deployments.
+REFRESH_STYLES: dict[RefreshStyle, tuple[str, TokenPlace]] = {"post": ("POST", "body"), "get": ("GET", "query")}
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshCall:
+    """How a deployment is asked to update a dataset; ``{dsId}`` stands for the dataset's id.
+
+    :param path: path below the base address
+    :param method: HTTP method
+    :param auth_in: where the token goes: ``body``, ``header`` or ``query``
+    """
+
+    path: str = REFRESH_DATASET.path.replace("{ds_id}", "{dsId}")
+    method: str = REFRESH_DATASET.method
+    auth_in: TokenPlace = REFRESH_DATASET.token_in
+
+    @classmethod
+    def of(
+        cls,
+        style: str | None = None,
+        path: str | None = None,
+        method: str | None = None,
+        auth_in: str | None = None,
+    ) -> RefreshCall:
+        """Return the call of a style; what is given besides differs from it.
+
+        :raises AnaplatRequestError: a word is unknown
+        """
+        known = REFRESH_STYLES.get(style or "post")  # type: ignore[call-overload]  # any word may come
+        if known is None:
+            raise AnaplatRequestError(
+                f"refresh_style is {style!r}; it must be one of {', '.join(REFRESH_STYLES)}. Nothing was sent."
+            )
+        if (auth_in or known[1]) not in get_args(TokenPlace):
+            raise AnaplatRequestError(
+                f"refresh_auth_in is {auth_in!r}; it must be one of {', '.join(get_args(TokenPlace))}. Nothing "
+                "was sent."
+            )
+        return cls(path or cls().path, method or known[0], cast("TokenPlace", auth_in or known[1]))
+
+    def operation(self, ds_id: str) -> Operation[Any]:
+        """Return the row of the operation table for one dataset.
+
+        :raises AnaplatRequestError: an id that cannot stand in a path
+        """
+        path = self.path.replace("{dsId}", quoted_id(REFRESH_DATASET.name, "ds_id", ds_id))
+        return replace(REFRESH_DATASET, path=path, method=self.method.upper(), token_in=self.auth_in)
 
 
 def read_task(answer: Answer) -> TaskStatus:

@@ -13,10 +13,12 @@ import tenacity
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
+from airflow_provider_anaplat.datasets import InDoubt
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatDatasetExistsError,
     AnaplatError,
+    AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
 )
 from airflow_provider_anaplat.state import StateStore
@@ -41,12 +43,15 @@ class Wish:
     :param since: when this DAG run began; a dataset of this name that is younger is taken for its own where no
         store remembers. None where there is no DAG run
     :param settling_time: seconds for which the dataset list is watched for what an unanswered request created
+    :param in_doubt: where it does not appear: ``fail``, so that a person looks, or let a repetition ``resend`` the
+        request
     """
 
     request: CreateDatasetRequest
     if_exists: IfExists
     since: datetime | None
     settling_time: float
+    in_doubt: InDoubt = "fail"
 
 
 class Creation:
@@ -71,6 +76,7 @@ class Creation:
 
         :raises AnaplatDatasetExistsError: the name is taken and ``if_exists`` is ``fail``, or it is ambiguous
         :raises AnaplatOutcomeUnknownError: the answer was lost, and the dataset list does not show the dataset
+        :raises AnaplatNotSeenError: the same, where ``in_doubt`` is ``resend``
         :raises AnaplatError: the platform refuses, or does not answer
         """
         noted = None if self._store is None else self._store.get(_KEY)
@@ -197,12 +203,17 @@ class Creation:
         fields = {"task_id", "ds_id", "status", "result"}
         self._note({"created": task.model_dump(mode="json", by_alias=True, include=fields)})
 
-    def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatOutcomeUnknownError:
-        return AnaplatOutcomeUnknownError(
-            f"{error} {self._called()} did not appear in the dataset list within "
-            f"{self._wish.settling_time:g} s, and the request was not sent again. Look on the platform whether it "
-            "still works on it. Then clear the task: it adopts the dataset if it is there by then, and sends the "
-            "request anew if it is not.",
+    def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatError:
+        resend = self._wish.in_doubt == "resend"
+        advice = (
+            "in_doubt is 'resend': a retry of this task looks once more, and sends the request again."
+            if resend
+            else "The request was not sent again. Look on the platform whether it still works on it. Then clear "
+            "the task: it adopts the dataset if it is there by then, and sends the request anew if it is not."
+        )
+        return (AnaplatNotSeenError if resend else AnaplatOutcomeUnknownError)(
+            f"{error} {self._called()} did not appear in the dataset list within {self._wish.settling_time:g} s. "
+            f"{advice}",
             operation=error.operation,
             status=error.status,
         )

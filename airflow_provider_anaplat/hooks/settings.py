@@ -15,7 +15,7 @@ from airflow_provider_anaplat.errors import AnaplatSettingsError
 log = logging.getLogger(__name__)
 
 # Extras that say where a deployment has what the contract names without describing; operators read them.
-EXTENSION_EXTRAS = frozenset({"refresh_path", "refresh_method", "refresh_auth_in"})
+EXTENSION_EXTRAS = frozenset({"refresh_style", "refresh_path", "refresh_method", "refresh_auth_in"})
 
 # What may stand in braces in the extras that are templates of web addresses.
 _IN_BRACES = {"dataset_url": {"base_url", "dirId", "dsId"}, "page_url": {"base_url", "pgId"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat._airflow.task_state import run_began, task_state
@@ -44,6 +44,8 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         directory, or in ``root`` (templated)
     :param reconcile_timeout: seconds for which the dataset list is watched for a dataset whose creation was not
         answered, by the attempt that sent it and by one that follows
+    :param in_doubt: where the answer was lost and no dataset appears: ``fail`` without a retry, or ``resend``:
+        Airflow's retries look once more and send the request again, at the risk of a second dataset
     :param wait_for_completion: wait until the creation of the dataset, created or found, has left 处理中
         (processing)
     :param anaplat_conn_id: id of the Airflow connection (templated)
@@ -98,6 +100,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         extra_fields: Mapping[str, Any] | None = None,
         if_exists: IfExists = "reuse",
         reconcile_timeout: float = 60,
+        in_doubt: Literal["fail", "resend"] = "fail",
         wait_for_completion: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -114,6 +117,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         self.extra_fields = extra_fields
         self.if_exists = if_exists
         self.reconcile_timeout = reconcile_timeout
+        self.in_doubt = in_doubt
 
     def work(self, context: Context) -> dict[str, Any]:
         """Have the dataset created, or find it; then wait for it, if asked to."""
@@ -146,7 +150,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         """Return the creation of this DAG run, or of the dataset that it shall reuse."""
         from airflow_provider_anaplat.datasets.creation import Creation, Wish
 
-        wish = Wish(self._request(), self.if_exists, run_began(context), self.reconcile_timeout)
+        wish = Wish(self._request(), self.if_exists, run_began(context), self.reconcile_timeout, self.in_doubt)
         with closing(self.client()) as client:
             task = Creation(client, task_state(context), wish).find_or_create()
         self._fail_if_failed(task)

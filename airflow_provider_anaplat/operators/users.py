@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_anaplat._airflow.paths import path_of
 from airflow_provider_anaplat._airflow.queries import query
@@ -85,8 +85,10 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     :param isolate_rejected: halve a refused batch until the offenders are known, and create the others. Only where
         the platform applies a batch whole or not at all, which the contract does not say
     :param on_rejected: with ``isolate_rejected``, ``fail`` in the end, or ``report`` the offenders and succeed
-    :param in_doubt: declares the users in doubt ``created`` or ``not_created``; ``fail`` names them. Set it for
-        one run, or from ``params``: left in place, it also speaks for answers that are lost later (templated)
+    :param in_doubt: where the answer to a batch was lost: ``fail`` without a retry, and name its users; or
+        ``resend``: Airflow's retries send it again, at the risk of users that exist twice or a batch that is
+        refused because they exist. ``created`` and ``not_created`` declare what became of users in doubt: set
+        them for one run, or from ``params``, since they also speak for answers that are lost later (templated)
     :param progress_path: local path, or the URL of a folder in an object store, where the progress is kept in
         small files by DAG run and task, in place of Airflow's task state store; they stay there (templated)
     :param password_encoding: ``plain``, or ``base64``, which some deployments want
@@ -111,6 +113,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         "progress_path",
         "anaplat_conn_id",
     )
+    more_words: ClassVar[Mapping[str, Sequence[str]]] = {"in_doubt": ("created", "not_created")}
     template_fields_renderers = {"users_sql": "sql"}  # noqa: RUF012 - as BaseOperator declares it
 
     def __init__(

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 ExistingUsers = Literal["error", "skip"]
-InDoubt = Literal["fail", "created", "not_created"]
+InDoubt = Literal["fail", "resend", "created", "not_created"]
 OnRejected = Literal["fail", "report"]
 
 
@@ -126,7 +126,7 @@ class Provisioning:
         in_doubt = self._ledger.in_doubt
         if not in_doubt:
             return
-        if self._rules.in_doubt == "not_created":
+        if self._rules.in_doubt in ("not_created", "resend"):
             found: Iterable[str] = ()
         elif self._rules.in_doubt == "created":
             found = in_doubt
@@ -205,7 +205,12 @@ class Provisioning:
         """Go on where the platform shows all users of a batch whose answer was lost; else fail."""
         self._ledger.left_in_doubt(login_ids)
         if self._rules.existing_users == "error":
-            raise self._doubt(login_ids, str(error)) from error
+            if self._rules.in_doubt != "resend":
+                raise self._doubt(login_ids, str(error)) from error
+            raise AnaplatUnsettledError(
+                f"{error} in_doubt is 'resend': a retry of this task sends its {len(login_ids)} users again: "
+                f"{shown_of(login_ids)}."
+            ) from error
         log.warning("%s Asking the platform which of the %d users exist.", error, len(login_ids))
         existing = set(self._existing(login_ids))
         if missing := [login_id for login_id in login_ids if login_id not in existing]:

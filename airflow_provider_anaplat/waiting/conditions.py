@@ -126,14 +126,10 @@ class _OfOneDataset(Condition):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetDone(_OfOneDataset):
-    """A dataset that is being created is done; one that is not in the list yet is waited for.
+class _OfOneTask(_OfOneDataset):
+    """Of a dataset, or of the platform's task that works on it, where a deployment can be asked for that.
 
-    :param ds_id: id of the dataset
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
-    :param unknown_state: at a word in no table, ``wait`` or ``fail``
-    :param probe: what is looked at: the dataset in the ``list``, or the ``task`` that creates it
+    :param probe: what is looked at: the dataset in the ``list``, or the ``task``
     :param platform_task_id: id of that task; without one, the list is looked at
     :param task_status: how to ask for the task, before what the connection says
     """
@@ -182,6 +178,20 @@ class DatasetDone(_OfOneDataset):
         read = [states.read(word) for word in words] or [State.UNKNOWN]
         return next((state for state in (State.FAILED, State.UNKNOWN) if state in read), read[-1])
 
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetDone(_OfOneTask):
+    """A dataset that is being created is done; one that is not in the list yet is waited for.
+
+    :param ds_id: id of the dataset
+    :param success_states: words that mean done
+    :param failure_states: words that mean failed
+    :param unknown_state: at a word in no table, ``wait`` or ``fail``
+    :param probe: what is looked at: the dataset in the ``list``, or the ``task`` that creates it
+    :param platform_task_id: id of that task; without one, the list is looked at
+    :param task_status: how to ask for the task, before what the connection says
+    """
+
     def _judge(self, state: State, dataset: Dataset) -> State:
         return state
 
@@ -206,12 +216,14 @@ class DatasetFresh(_OfOneDataset):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetRefreshed(_OfOneDataset):
+class DatasetRefreshed(_OfOneTask):
     """A dataset's last update is after the one that was noted before a refresh, and its status is a success.
 
     :param noted_utime: the last update that was noted (ISO 8601); None where there was none
     :param noted_status: the status that was noted. Where it was a failure already, a failure counts only
         once there is a later update, since until then it may be the old one
+
+    With ``probe="task"``, what the platform says of the update's task counts instead.
     """
 
     noted_utime: str | None

@@ -290,3 +290,18 @@ def wait_until(true: Callable[[], bool]) -> None:
     while not true():
         assert datetime.now(UTC) < end
         threading.Event().wait(0.01)
+
+
+def test_a_lost_request_may_be_sent_again(run: Run) -> None:
+    run.platform.inject("create_dataset", replies.reset())
+    with pytest.raises(errors.AnaplatNotSeenError, match="a retry of this task looks once more"):
+        run.attempt(in_doubt="resend")
+    assert run.attempt(in_doubt="resend").ds_id == "ds1"
+    assert (run.sent, run.created) == (2, 1)
+
+
+def test_what_appears_late_is_adopted_even_so(run: Run) -> None:
+    run.platform.inject("create_dataset", replies.reset(), after_act=True)
+    run.platform.inject("list_datasets", replies.http_status(503), when=lambda _: run.sent > 0)
+    assert run.attempt(in_doubt="resend", settling_time=20).ds_id == "ds1"
+    assert (run.sent, run.created) == (1, 1)

@@ -32,11 +32,12 @@ OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
     AnaplatAccessReportOperator: ({"user_ids": ["ada"], "output_path": "{folder}/a.csv"}, ("on_user_error",)),
     AnaplatCallOperator: ({"path": "/public-api/data-source/ds1/refresh"}, ("token_in",)),
     AnaplatCreateDatasetOperator: (
-        {"account_id": "a", "name": "n", "table_query": {"table": "t"}}, ("if_exists", "unknown_state"),
+        {"account_id": "a", "name": "n", "table_query": {"table": "t"}},
+        ("if_exists", "in_doubt", "unknown_state"),
     ),
     AnaplatSchemaCheckOperator: ({"ds_id": "ds1", "columns": {"n": "INT"}}, ()),
     AnaplatRefreshDatasetOperator: (
-        {"ds_id": "ds1", "deferrable": False}, ("if_running", "token_in", "unknown_state"),
+        {"ds_id": "ds1", "deferrable": False}, ("if_running", "in_doubt", "probe", "token_in", "unknown_state"),
     ),
     AnaplatExportRowsOperator: (
         {"ds_id": "ds1", "output_path": "{folder}/out.csv"},

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conftest import TEXTS, numbers
 
+from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout, TaskDeferred
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
@@ -253,3 +254,41 @@ def test_a_creation_can_be_waited_for_too(run: Run, platform: Simulator) -> None
 def test_and_fails_for_good_where_it_does(run: Run, platform: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="dataset ds2 is 'FAILED'"):
         run(create)
+
+
+def test_the_task_tells_of_an_update_that_fails_without_a_trace(run: Run, platform: Simulator) -> None:
+    platform.platform.tasks["refresh-ds1"] = [
+        {"taskId": "refresh-ds1", "status": "RUNNING"},
+        {"taskId": "refresh-ds1", "status": "FAILED", "result": {"error": "source is gone"}},
+    ]
+    platform.platform.refresh_statuses = ("FINISHED", "FINISHED") * 100
+    with pytest.raises(AirflowFailException, match="source is gone"):
+        run(probe="task")
+    assert asked(platform) == 1
+
+
+def test_the_task_tells_of_success(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
+    platform.platform.tasks["refresh-ds1"] = [{"taskId": "refresh-ds1", "status": "FINISHED"}]
+    found = run(probe="task")
+    assert (found["dsId"], found["taskId"]) == ("ds1", "refresh-ds1")
+    assert found["utime"] == dataset.fields()["utime"]
+
+
+def test_without_a_task_the_list_is_looked_at(run: Run, platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+    found = run(probe="task")
+    assert (found["status"], found["taskId"]) == ("FINISHED", None)
+    assert platform.requests("get_task") == []
+
+
+def test_a_retry_sends_again_where_the_user_says_so(platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.reset())
+    store = Store()
+    with pytest.raises(errors.AnaplatNotSeenError, match="retry of this task asks again"):
+        in_the_worker(in_doubt="resend", context={"task_state_store": store})
+    assert in_the_worker(in_doubt="resend", context={"task_state_store": store})["status"] == "FINISHED"
+    assert asked(platform) == 2
+
+
+def test_a_body_and_an_id_are_templates() -> None:
+    assert {"ds_id", "body"} <= set(AnaplatRefreshDatasetOperator.template_fields)

@@ -94,6 +94,14 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, faul
     assert len(attempt.sent) == (3 if created else 4)
 
 
+def test_an_unanswered_batch_is_sent_again_where_the_user_says_so(attempt: Attempts) -> None:
+    attempt.platform.inject("create_users", replies.reset(), when=of_batch(2))
+    with pytest.raises(AnaplatUnsettledError, match="a retry of this task sends its 2 users again: user2, user3"):
+        attempt(in_doubt="resend")
+    assert attempt(in_doubt="resend")["created"] == 6
+    assert attempt.sent == [["user0", "user1"], ["user2", "user3"], ["user2", "user3"], ["user4", "user5"]]
+
+
 @pytest.mark.parametrize("fault", NO_ANSWER)
 def test_where_the_platform_can_be_asked_an_unanswered_batch_is_no_end(attempt: Attempts, fault: Fault) -> None:
     attempt.platform.inject("create_users", fault, after_act=True, when=of_batch(2))

@@ -1,0 +1,216 @@
+"""Refresh a dataset so that one run asks for at most one update, whatever happens to requests and workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.models import Dataset
+from airflow_provider_anaplat.client.tasks import RefreshCall
+from airflow_provider_anaplat.datasets import InDoubt
+from airflow_provider_anaplat.errors import (
+    AnaplatError,
+    AnaplatNeedsAPersonError,
+    AnaplatNotFoundError,
+    AnaplatNotSeenError,
+    AnaplatOutcomeUnknownError,
+)
+from airflow_provider_anaplat.state import StateStore
+from airflow_provider_anaplat.waiting.states import State, StateTable
+
+log = logging.getLogger(__name__)
+
+IfRunning = Literal["follow", "fail", "request"]
+
+_KEY = "anaplat_refresh"
+_LOOKS_AFTER_A_LOST_ANSWER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshWish:
+    """What is to be refreshed, and what to do where that is not clear.
+
+    :param ds_id: id of the dataset
+    :param call: how the platform is asked
+    :param body: the request's body, without the token; None for none
+    :param if_running: where an update runs already: ``follow`` it, ``fail``, or ``request`` one more
+    :param in_doubt: where the answer was lost and no update is seen: ``fail``, so that a person looks, or let a
+        repetition ``resend`` the request
+    :param since: an update that ended since then is the one that is asked for; None where only the store tells
+    :param states: what the dataset's status words mean
+    :param pause: seconds between two looks after a lost answer
+    """
+
+    ds_id: str
+    call: RefreshCall = field(default_factory=RefreshCall)
+    body: Mapping[str, Any] | None = None
+    if_running: IfRunning = "follow"
+    in_doubt: InDoubt = "fail"
+    since: datetime | None = None
+    states: StateTable = field(default_factory=StateTable)
+    pause: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was noted before the update, beyond which a wait has to look.
+
+    :param dataset: summary of the dataset
+    :param utime: its last update (ISO 8601); None where it was never updated, or where an update is followed,
+        whose end is the status alone
+    :param task_id: the platform's id of the update, where its answer names one
+    :param accepted: whether the platform has accepted the request, or was not asked
+    """
+
+    dataset: dict[str, Any]
+    utime: str | None
+    task_id: str | None = None
+    accepted: bool = False
+
+
+class Refresh:
+    """One attempt to have a dataset updated.
+
+    Before the request is sent, the attempt notes what the dataset list showed. So the next attempt knows that a
+    request was sent, and what an update has changed. After a lost answer the list is looked at: an update that
+    runs or is done is this one.
+
+    :param client: the platform
+    :param store: what the attempts of one run remember; None where nothing does
+    :param wish: what is to be refreshed
+    """
+
+    def __init__(self, client: AnaplatClient, store: StateStore | None, wish: RefreshWish) -> None:
+        self._client = client
+        self._store = store
+        self._wish = wish
+
+    def ask(self) -> Asked:
+        """Have the platform update the dataset, unless an earlier attempt has or an update runs already.
+
+        :raises AnaplatNotFoundError: the dataset is not in the list
+        :raises AnaplatNeedsAPersonError: an update runs already, and ``if_running`` is ``fail``
+        :raises AnaplatOutcomeUnknownError: the answer was lost, and no update is seen
+        :raises AnaplatNotSeenError: the same, where ``in_doubt`` is ``resend``
+        :raises AnaplatError: the platform refuses, or does not answer
+        """
+        return self._asked_before() or self._ask_or_follow()
+
+    def forget(self) -> None:
+        """Forget this refresh: the next attempt asks for another."""
+        if self._store is not None:
+            self._store.delete(_KEY)
+
+    def look(self) -> Dataset:
+        """Return the dataset as the list shows it.
+
+        :raises AnaplatNotFoundError: it is not there
+        """
+        dataset = self._client.find_datasets([self._wish.ds_id]).get(self._wish.ds_id)
+        if dataset is None:
+            raise AnaplatNotFoundError(
+                f"Dataset {self._wish.ds_id} is not in the dataset list, so it was not refreshed. Check the id, "
+                "and the rights of the connection's token."
+            )
+        return dataset
+
+    def _asked_before(self) -> Asked | None:
+        """Return what an earlier attempt noted before it asked; None where none has asked."""
+        if self._store is None:
+            return self._updated_since()
+        noted = self._store.get(_KEY)
+        if not isinstance(noted, dict) or noted["dataset"]["dsId"] != self._wish.ds_id:
+            return None
+        asked = Asked(**noted)
+        log.info("An earlier attempt has asked for the refresh of dataset %s", self._wish.ds_id)
+        if not asked.accepted:
+            self._find_update(
+                asked, AnaplatOutcomeUnknownError("An earlier attempt ended before its answer came.")
+            )
+        return asked
+
+    def _updated_since(self) -> Asked | None:
+        if self._wish.since is None:
+            return None
+        dataset = self.look()
+        if dataset.utime is None or dataset.utime <= self._wish.since or self._is_running(dataset):
+            return None
+        log.info("Dataset %s was updated at %s; this update counts", self._wish.ds_id, dataset.utime)
+        return Asked(dataset.summary(), self._wish.since.isoformat(), accepted=True)
+
+    def _ask_or_follow(self) -> Asked:
+        dataset = self.look()
+        summary = dataset.summary()
+        if self._is_running(dataset) and self._wish.if_running != "request":
+            if self._wish.if_running == "fail":
+                raise AnaplatNeedsAPersonError(
+                    f"Dataset {self._wish.ds_id} is {dataset.status!r}: an update runs already. Wait until it "
+                    "has ended, or let if_running be 'follow' or 'request'."
+                )
+            log.info("Dataset %s is %r: following the update that runs", self._wish.ds_id, dataset.status)
+            # When the platform sets `utime` of an update that runs is not known: its end is its status alone.
+            return self._note(Asked(summary, None, accepted=True))
+        return self._ask(self._note(Asked(summary, summary["utime"])))
+
+    def _ask(self, asked: Asked) -> Asked:
+        try:
+            task_id = self._client.refresh_dataset(self._wish.ds_id, self._wish.call, self._wish.body)
+        except AnaplatOutcomeUnknownError as error:
+            log.warning("%s", error)
+            self._find_update(asked, error)
+            return asked
+        except AnaplatError:  # it was refused, or never left
+            self.forget()
+            raise
+        log.info("The platform has accepted the refresh of dataset %s", self._wish.ds_id)
+        return self._note(Asked(asked.dataset, asked.utime, task_id, accepted=True))
+
+    def _note(self, asked: Asked) -> Asked:
+        if self._store is not None:
+            self._store.set(_KEY, asdict(asked))
+        return asked
+
+    def _find_update(self, asked: Asked, error: AnaplatOutcomeUnknownError) -> None:
+        """See that a request whose answer was lost was accepted: something has changed, or is about to.
+
+        :raises AnaplatOutcomeUnknownError: no sign of it is seen
+        """
+        why = str(error)
+        for number in range(_LOOKS_AFTER_A_LOST_ANSWER):
+            time.sleep(self._wish.pause if number else 0)
+            try:
+                dataset = self.look()
+            except AnaplatError as unanswered:
+                why = f"{why} {unanswered}"
+                continue
+            if self._is_running(dataset) or self._has_changed(dataset, asked):
+                log.info("It was accepted: dataset %s is %r", self._wish.ds_id, dataset.status)
+                return
+        self.forget()
+        resend = self._wish.in_doubt == "resend"
+        advice = (
+            "in_doubt is 'resend': a retry of this task asks again, which may update the dataset twice."
+            if resend
+            else "It was not asked for again. Look on the platform, then clear this task to ask again."
+        )
+        raise (AnaplatNotSeenError if resend else AnaplatOutcomeUnknownError)(
+            f"It is not known whether the refresh of dataset {self._wish.ds_id} was accepted: no update was seen "
+            f"since. {advice} {why}",
+            operation=error.operation,
+            status=error.status,
+        ) from error
+
+    def _is_running(self, dataset: Dataset) -> bool:
+        return self._wish.states.read(dataset.status) is State.WORKING
+
+    @staticmethod
+    def _has_changed(dataset: Dataset, asked: Asked) -> bool:
+        later = dataset.utime is not None and (
+            asked.utime is None or dataset.utime > datetime.fromisoformat(asked.utime)
+        )
+        return later or dataset.status != asked.dataset["status"]

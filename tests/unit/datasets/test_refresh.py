@@ -1,0 +1,160 @@
+"""Refreshing without Airflow: asked for once, whatever happens to requests and workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import TEXTS
+
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.tasks import RefreshCall
+from airflow_provider_anaplat.datasets.refresh import Asked, Refresh, RefreshWish
+from airflow_provider_anaplat.errors import (
+    AnaplatNeedsAPersonError,
+    AnaplatNotFoundError,
+    AnaplatNotSeenError,
+    AnaplatOutcomeUnknownError,
+    AnaplatRefusedError,
+    AnaplatRequestError,
+)
+from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.simulator.platform import StoredDataset
+from airflow_provider_anaplat.state import FolderStateStore
+
+Attempt = Callable[..., Asked]
+
+
+@pytest.fixture(autouse=True)
+def dataset(platform: Simulator) -> StoredDataset:
+    return platform.platform.add_dataset("sales", TEXTS)
+
+
+@pytest.fixture
+def refresh(platform: Simulator, tmp_path: Path) -> Callable[..., Refresh]:
+    """Make an attempt whose memory lasts."""
+    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+    store = FolderStateStore(tmp_path)
+    return lambda **wish: Refresh(client, store, RefreshWish(**{"ds_id": "ds1", "pause": 0, **wish}))
+
+
+@pytest.fixture
+def forgetful(platform: Simulator) -> Callable[..., Refresh]:
+    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+    return lambda **wish: Refresh(client, None, RefreshWish(**{"ds_id": "ds1", "pause": 0, **wish}))
+
+
+def asked(platform: Simulator) -> int:
+    return len(platform.requests("refresh_dataset"))
+
+
+def test_what_was_there_before_is_noted(refresh: Any, dataset: StoredDataset) -> None:
+    before = dataset.fields()["utime"]
+    found = refresh().ask()
+    assert (found.dataset["dsId"], found.utime, found.task_id) == ("ds1", found.dataset["utime"], "refresh-ds1")
+    assert dataset.fields()["utime"] == before
+
+
+def test_a_body_goes_along(refresh: Any, platform: Simulator) -> None:
+    refresh(body={"partition": "2026-01"}).ask()
+    (request,) = platform.requests("refresh_dataset")
+    assert request.body == {"partition": "2026-01", "token": platform.token}
+
+
+def test_a_second_attempt_knows_that_the_first_was_answered(refresh: Any, platform: Simulator) -> None:
+    first = refresh().ask()
+    looks = len(platform.requests("list_datasets"))
+    assert refresh().ask() == first
+    assert (asked(platform), len(platform.requests("list_datasets"))) == (1, looks)
+
+
+def test_a_second_attempt_looks_where_the_first_died_before_the_answer(refresh: Any, platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+    platform.inject("list_datasets", replies.http_status(503), when=lambda _: asked(platform) > 0)
+    platform.platform.refresh_statuses = ("处理中", "处理中", "处理中", "FINISHED")
+    assert not refresh().ask().accepted
+    assert not refresh().ask().accepted
+    assert asked(platform) == 1
+
+
+def test_a_lost_request_is_a_person_s(refresh: Any, platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.reset())
+    with pytest.raises(AnaplatOutcomeUnknownError, match="clear this task to ask again"):
+        refresh().ask()
+    assert asked(platform) == 1
+
+
+def test_unless_it_may_be_sent_again(refresh: Any, platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.reset())
+    with pytest.raises(AnaplatNotSeenError, match="a retry of this task asks again"):
+        refresh(in_doubt="resend").ask()
+    assert refresh(in_doubt="resend").ask().accepted
+    assert asked(platform) == 2
+
+
+def test_what_is_seen_is_not_sent_again_even_so(refresh: Any, platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+    assert refresh(in_doubt="resend").ask().task_id is None
+    assert asked(platform) == 1
+
+
+def test_a_refusal_is_forgotten(refresh: Any, platform: Simulator) -> None:
+    platform.inject("refresh_dataset", replies.refusal("busy", code=1012))
+    with pytest.raises(AnaplatRefusedError, match="busy"):
+        refresh().ask()
+    assert refresh().ask().accepted
+    assert asked(platform) == 2
+
+
+@pytest.mark.parametrize(("if_running", "requests"), [("follow", 0), ("request", 1)])
+def test_an_update_that_runs(
+    refresh: Any, platform: Simulator, dataset: StoredDataset, if_running: str, requests: int
+) -> None:
+    dataset.statuses = ["RUNNING"]
+    found = refresh(if_running=if_running).ask()
+    assert (found.utime is None, asked(platform)) == (requests == 0, requests)
+
+
+def test_an_update_that_runs_may_be_a_mistake(refresh: Any, platform: Simulator, dataset: StoredDataset) -> None:
+    dataset.statuses = ["RUNNING"]
+    with pytest.raises(AnaplatNeedsAPersonError, match="an update runs already"):
+        refresh(if_running="fail").ask()
+    assert asked(platform) == 0
+
+
+def test_without_memory_an_update_since_a_moment_counts(
+    forgetful: Any, platform: Simulator, dataset: StoredDataset
+) -> None:
+    assert forgetful(since=dataset.utime - timedelta(minutes=1)).ask().accepted
+    assert asked(platform) == 0
+    forgetful(since=dataset.utime + timedelta(minutes=1)).ask()
+    assert asked(platform) == 1
+
+
+def test_a_dataset_that_is_not_there(refresh: Any, platform: Simulator) -> None:
+    with pytest.raises(AnaplatNotFoundError, match="ds7"):
+        refresh(ds_id="ds7").ask()
+    assert asked(platform) == 0
+
+
+def test_the_styles() -> None:
+    post, get = RefreshCall.of("post").operation("ds1"), RefreshCall.of("get").operation("d s")
+    assert (post.method, post.token_in) == ("POST", "body")
+    assert (get.method, get.token_in, get.path) == ("GET", "query", "/public-api/data-source/d%20s/refresh")
+    other = RefreshCall.of("get", path="/public-api/x/{dsId}", method="put", auth_in="header").operation("a")
+    assert (other.method, other.token_in, other.path) == ("PUT", "header", "/public-api/x/a")
+
+
+@pytest.mark.parametrize("wrong", [{"style": "patch"}, {"auth_in": "cookie"}])
+def test_a_word_that_is_none(wrong: dict[str, str]) -> None:
+    with pytest.raises(AnaplatRequestError, match=f"refresh_{next(iter(wrong))}"):
+        RefreshCall.of(**wrong)
+
+
+@pytest.mark.parametrize("ds_id", ["", "..", "a/b", " "])
+def test_an_id_that_is_none(ds_id: str) -> None:
+    with pytest.raises(AnaplatRequestError, match="cannot be an id"):
+        RefreshCall().operation(ds_id)
