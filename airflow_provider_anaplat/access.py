@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 
@@ -23,9 +23,8 @@ from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatRequestError,
 )
-from airflow_provider_anaplat.output.formats import Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.schema import BOOLEAN, schema_of
-from airflow_provider_anaplat.rows.targets import write_file
 
 log = logging.getLogger(__name__)
 
@@ -92,16 +91,12 @@ class AccessQuery:
     concurrency: int = 8
 
 
-def write_access_report(
-    client: AnaplatClient, query: AccessQuery, path: Any, suffix: str, sink: Sink
-) -> AccessSummary:
+def write_access_report(client: AnaplatClient, query: AccessQuery, place: Place) -> AccessSummary:
     """Write one row for each user and resource, in the order of the users; the file appears when it is complete.
 
     Memory is bounded by the rights of ``concurrency`` × 2 users, not by the number of users.
 
-    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
-    :param suffix: says by its end how the file is compressed
-    :param sink: the file format
+    :param place: path, format and compression of the file
     :raises AnaplatAuthenticationError: the token is not good; nothing was written
     :raises AnaplatError: of no user the rights could be read, or of many in a row; nothing was written
     :raises AnaplatOutputError: the file cannot be written
@@ -110,8 +105,8 @@ def write_access_report(
         raise AnaplatRequestError("concurrency must be at least 1.")
     summary = AccessSummary()
     with closing(_frames(client, query, summary)) as frames:
-        given = frames if sink.typed else (frame.cast(pl.String) for frame in frames)
-        summary.bytes = write_file(path, suffix, sink, given, COLUMNS)
+        given = frames if place.sink.typed else (frame.cast(pl.String) for frame in frames)
+        summary.bytes = place.write(given, COLUMNS)
     return summary
 
 

@@ -172,7 +172,7 @@ def _columns_from(source: Name, columns: Sequence[Column]) -> dict[str, Any]:
     """
     from openlineage.client.facet_v2 import column_lineage_dataset, schema_dataset
 
-    from airflow_provider_anaplat.rows.decode import unique_names
+    from airflow_provider_anaplat.output.schema import unique_names
 
     if not columns:
         return {}

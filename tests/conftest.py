@@ -25,15 +25,16 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name, None)
     os.environ.pop(name.upper(), None)
 
+from rooms import BELOW_AIRFLOW  # noqa: E402
+
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
 
 if TYPE_CHECKING:
     from running import WarmAirflow
 
-# The rooms that never import Airflow: their tests say the same on every release, as do those of what the rooms do
-# with servers.
-BELOW_AIRFLOW = ("client", "datasets", "output", "rows", "simulator", "sql", "users", "waiting")
+# The tests of rooms that never import Airflow say the same on every release, as do those of what such rooms do with
+# servers.
 WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
 OF_LOWER_LAYERS = ("client/_http/test_body.py",)

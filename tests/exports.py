@@ -10,6 +10,7 @@ import polars as pl
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
@@ -22,13 +23,8 @@ SINKS = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
 def export_rows(
     client: AnaplatClient, query: RowQuery, path: Any, file_format: FileFormat, **options: Any
 ) -> ExportSummary:
-    suffix = f".{file_format}"
-    rows_per_file = options.pop("rows_per_file", None)
-    target = (
-        FileTarget(path, SINKS[file_format], suffix)
-        if rows_per_file is None
-        else PartsTarget(path, SINKS[file_format], suffix, rows_per_file)
-    )
+    place, rows_per_file = Place(path, SINKS[file_format]), options.pop("rows_per_file", None)
+    target = FileTarget(place) if rows_per_file is None else PartsTarget(place, rows_per_file)
     return export_plan(client, ExportPlan(query, target, **options))
 
 

@@ -1,4 +1,4 @@
-"""From what users write as a path to a path object."""
+"""From what users write as a path to a path object, or to a place to write to."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
-    from airflow_provider_anaplat.output.formats import FileFormat
-
-_FORMAT_BY_SUFFIX: dict[str, FileFormat] = {
-    ".csv": "csv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".parquet": "parquet",
-}
-_COMPRESSIONS = (".gz", ".zst")
+    from airflow_provider_anaplat.output.formats import WriteOptions
+    from airflow_provider_anaplat.output.place import Place
 
 
 def path_of(path: Any) -> Any:
@@ -33,21 +26,14 @@ def path_of(path: Any) -> Any:
     return Path(path) if isinstance(path, str) else path
 
 
-def format_of(output_path: Any, given: str | None) -> tuple[FileFormat, str]:
-    """Return the format of a file, and the suffix that says it with its compression.
+def place_of(output_path: Any, file_format: str | None, options: WriteOptions | None = None) -> Place:
+    """Return the place that a user names.
 
     :param output_path: what the user wrote as a path
-    :param given: what the user wrote as a format, where the path's suffix does not say it
+    :param file_format: what the user wrote as a format, where the path's suffix does not say it
+    :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable
     """
-    path = str(output_path).lower()
-    given = f".{given}".lower() if given else ""
-    compression = next((end for end in _COMPRESSIONS if given.endswith(end) or path.endswith(end)), "")
-    suffix = given.removesuffix(compression) or Path(path.removesuffix(compression)).suffix
-    file_format = _FORMAT_BY_SUFFIX.get(suffix)
-    if file_format is None or (compression and file_format == "parquet"):
-        raise AirflowFailException(
-            f"No format for {output_path}: end output_path in one of {', '.join(_FORMAT_BY_SUFFIX)}, or "
-            "set file_format to csv, ndjson or parquet. CSV and NDJSON may end in .gz or .zst besides; "
-            "Parquet is compressed within."
-        )
-    return file_format, f".{file_format}{compression}"
+    from airflow_provider_anaplat.output.formats import WriteOptions
+    from airflow_provider_anaplat.output.place import place_named
+
+    return place_named(path_of(output_path), str(output_path), file_format, options or WriteOptions())

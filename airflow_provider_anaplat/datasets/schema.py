@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError
-from airflow_provider_anaplat.rows.decode import unique_names
+from airflow_provider_anaplat.output.schema import unique_names
 
 Types = dict[str, str | None]  # fdType by name; None for any
 

@@ -7,13 +7,13 @@ from contextlib import closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat._airflow.paths import format_of, path_of
+from airflow_provider_anaplat._airflow.paths import place_of
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
-    from airflow_provider_anaplat.output.formats import Formulas, Sink
+    from airflow_provider_anaplat.output.formats import Formulas
 
 _LISTED = 200  # ids in the result at most
 
@@ -76,28 +76,21 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     def work(self, context: Context) -> dict[str, Any]:
         """Write the report."""
         from airflow_provider_anaplat.access import AccessQuery, write_access_report
-        from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
+        from airflow_provider_anaplat.output.formats import WriteOptions
 
         for name in ("user_ids", "page_types"):
             if isinstance(getattr(self, name), str):
                 raise AirflowFailException(f"{name} is a text; it must be a list of ids.")
-        file_format, suffix = format_of(self.output_path, self.file_format)
+        place = place_of(self.output_path, self.file_format, WriteOptions(csv_formulas=self.csv_formulas))
         query = AccessQuery(list(self.user_ids), list(self.page_types), self.concurrency)
-        path = path_of(self.output_path)
         with closing(self.client()) as client:
-            sinks: dict[str, Sink] = {
-                "csv": CsvSink(formulas=self.csv_formulas),
-                "ndjson": NdjsonSink(),
-                "parquet": ParquetSink(),
-            }
-            sink = sinks[file_format]
-            summary = write_access_report(client, query, path, suffix, sink)
+            summary = write_access_report(client, query, place)
             self.log.info("Reported the rights of %d users to %s", summary.users, self.output_path)
             if self.on_user_error == "fail":
                 summary.raise_failed()
         return {
             "path": str(self.output_path),
-            "format": file_format,
+            "format": place.sink.file_format,
             "users": summary.users,
             "datasets": summary.datasets,
             "pages": summary.pages,

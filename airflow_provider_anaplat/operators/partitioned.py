@@ -7,7 +7,6 @@ from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat._airflow.paths import path_of
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, TaskGroup
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -82,8 +81,7 @@ class _PartitionedOperator(AnaplatExportRowsOperator):
 
         ti = context["ti"]
         group = "/".join((ti.dag_id, ti.run_id, ti.task_id.rpartition(".")[0]))
-        _, suffix = self.file_format_and_suffix()
-        return PartitionedExport(path_of(self.output_path), sha256(group.encode()).hexdigest()[:16], suffix)
+        return PartitionedExport(self.place(), sha256(group.encode()).hexdigest()[:16])
 
 
 class _PlanOperator(_PartitionedOperator):
@@ -119,8 +117,7 @@ class _PartOperator(_PartitionedOperator):
         from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
 
         link_dataset(self, context, self.ds_id)
-        file_format, _ = self.file_format_and_suffix()
-        part = RowsOfPart(self.row_query(), self.sink(file_format), self.on_cast_error)
+        part = RowsOfPart(self.row_query(), self.on_cast_error)
         try:
             with closing(self.client()) as client:
                 summary = self.partitioned(context).export(client, part, Partition(**self.partition))
@@ -139,13 +136,12 @@ class _CommitOperator(_PartitionedOperator):
         from airflow_provider_anaplat.client.models import Column
 
         link_dataset(self, context, self.ds_id)
-        file_format, _ = self.file_format_and_suffix()
-        manifest = self.partitioned(context).commit(self.sink(file_format))
+        manifest = self.partitioned(context).commit()
         self.log.info("Dataset %s: published %d parts", self.ds_id, len(manifest["files"]))
         result = {
             "dsId": self.ds_id,
             "path": str(self.output_path),
-            "format": file_format,
+            "format": manifest["format"],
             "rows": manifest["rows"],
             "columns": len(manifest["columns"]),
             "version": manifest["version"],

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat._airflow.paths import format_of, path_of
+from airflow_provider_anaplat._airflow.paths import place_of
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
-    from airflow_provider_anaplat.output.formats import FileFormat, Formulas, Sink
+    from airflow_provider_anaplat.output.formats import Formulas
+    from airflow_provider_anaplat.output.place import Place
     from airflow_provider_anaplat.output.streams import Encoding
     from airflow_provider_anaplat.rows.targets import Target
 
@@ -75,14 +76,14 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Export the rows."""
-        file_format, suffix = self.file_format_and_suffix()
+        place = self.place()
         link_dataset(self, context, self.ds_id)
-        summary = self.export_to(self._target(file_format, suffix))
+        summary = self.export_to(self._target(place))
         link_dataset(self, context, self.ds_id, summary.parent_dir_id)
         result = {
             "dsId": self.ds_id,
             "path": str(self.output_path),
-            "format": file_format,
+            "format": place.sink.file_format,
             "rows": summary.rows,
             "columns": summary.columns,
             "version": summary.version,
@@ -97,22 +98,16 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
 
         return name_of_file(str(self.output_path))
 
-    def file_format_and_suffix(self) -> tuple[FileFormat, str]:
-        """Return the format, and the suffix of its files with that of their compression."""
-        return format_of(self.output_path, self.file_format)
+    def place(self) -> Place:
+        """Return where to write, in which format."""
+        from airflow_provider_anaplat.output.formats import WriteOptions
 
-    def _target(self, file_format: FileFormat, suffix: str) -> Target:
+        options = WriteOptions(
+            self.delimiter, self.header, self.encoding, self.csv_formulas, row_group_size=max(self.page_size, 1)
+        )
+        return place_of(self.output_path, self.file_format, options)
+
+    def _target(self, place: Place) -> Target:
         from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 
-        path, sink = path_of(self.output_path), self.sink(file_format)
-        if self.rows_per_file is None:
-            return FileTarget(path, sink, suffix)
-        return PartsTarget(path, sink, suffix, self.rows_per_file)
-
-    def sink(self, file_format: FileFormat) -> Sink:
-        """Return what writes the format."""
-        from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
-
-        if file_format == "csv":
-            return CsvSink(self.delimiter, self.header, self.encoding, self.csv_formulas)
-        return NdjsonSink() if file_format == "ndjson" else ParquetSink(max(self.page_size, 1))
+        return FileTarget(place) if self.rows_per_file is None else PartsTarget(place, self.rows_per_file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from typing import ClassVar, Literal, Protocol
@@ -175,6 +175,43 @@ class ParquetSink:
             row_group_size=self.row_group_size,
         )
         return written.getvalue()  # a view of its buffer can end Python 3.12.1 when garbage is collected
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """What a user may say of how a file is written; each format takes what concerns it.
+
+    :param row_group_size: rows of a row group of Parquet at most
+
+    The others are those of :class:`CsvSink`.
+    """
+
+    delimiter: str = ","
+    header: bool = True
+    encoding: Encoding = "utf-8"
+    csv_formulas: Formulas = "keep"
+    row_group_size: int = 50_000
+
+
+@dataclass(frozen=True)
+class Format:
+    """A row of the table of formats.
+
+    :param suffixes: ends of paths that stand for it
+    :param sink: makes what writes it
+    :param compressible: whether a file may be compressed as a whole
+    """
+
+    suffixes: tuple[str, ...]
+    sink: Callable[[WriteOptions], Sink]
+    compressible: bool = True
+
+
+FORMATS: dict[FileFormat, Format] = {
+    "csv": Format((".csv",), lambda of: CsvSink(of.delimiter, of.header, of.encoding, of.csv_formulas)),
+    "ndjson": Format((".ndjson", ".jsonl"), lambda _: NdjsonSink()),
+    "parquet": Format((".parquet",), lambda of: ParquetSink(of.row_group_size), compressible=False),
+}
 
 
 def _check_csv(frame: pl.DataFrame, written: int, quotes: int) -> None:

@@ -1,7 +1,8 @@
-"""The type table: which typed column each of the platform's types becomes, and how its text is read."""
+"""The columns of what is written: unique names, and the type table: what a type becomes, how its text is read."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,6 @@ import polars as pl
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatCellError
-from airflow_provider_anaplat.rows.decode import unique_names
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,26 @@ _FD_TYPES = {
     "STRING": _TEXT,
     BOOLEAN: _FdType(pl.Boolean, _booleans),
 }
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Return the names with each repeated one told apart: ``a``, ``a (2)``, ``a (3)``.
+
+    An empty name, which no typed file can hold, becomes ``column`` and its number; a NUL becomes ``�``.
+    """
+    names = [name.replace("\0", "�") or f"column {number}" for number, name in enumerate(names, 1)]
+    taken = set(names)
+    seen: Counter[str] = Counter()
+    unique = []
+    for name in names:
+        seen[name] += 1
+        candidate = name
+        while seen[name] > 1 and candidate in taken:
+            candidate = f"{name} ({seen[name]})"
+            seen[name] += candidate in taken
+        taken.add(candidate)
+        unique.append(candidate)
+    return unique
 
 
 def schema_of(columns: tuple[Column, ...], *, typed: bool) -> dict[str, type[pl.DataType]]:

@@ -106,14 +106,20 @@ def as_file(output: Writable) -> IO[bytes]:
     return cast("IO[bytes]", output)
 
 
+COMPRESSIONS = (".gz", ".zst")
+
+
 @contextmanager
-def compressed(file: Writable, name: str) -> Iterator[Writable]:
-    """Compress what is written to a file, where its name's suffix says so (``.gz``, ``.zst``)."""
-    if name.endswith(".gz"):
+def compressed(file: Writable, compression: str) -> Iterator[Writable]:
+    """Compress what is written to a file.
+
+    :param compression: one of :data:`COMPRESSIONS`, or ``""``
+    """
+    if compression == ".gz":
         # Without a name and a time in its header, the same rows give the same file.
         with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
             yield Output(stream.write)
-    elif name.endswith(".zst"):
+    elif compression == ".zst":
         import zstandard
 
         with zstandard.ZstdCompressor(threads=-1).stream_writer(as_file(file), closefd=False) as stream:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,6 +27,7 @@ from airflow_provider_anaplat.client._http.redaction import redact
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.output.schema import unique_names
 
 _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 _ROWS_START = re.compile(rb'"preview"%b:%b\[' % (_SPACE, _SPACE))
@@ -154,26 +154,6 @@ def read_head(answer: Answer, ds_id: str | None = None) -> Head:
 
 def _parsed(answer: Answer) -> Any:
     return answer.parsed(_load)
-
-
-def unique_names(names: list[str]) -> list[str]:
-    """Return the names with each repeated one told apart: ``a``, ``a (2)``, ``a (3)``.
-
-    An empty name, which no typed file can hold, becomes ``column`` and its number; a NUL becomes ``�``.
-    """
-    names = [name.replace("\0", "�") or f"column {number}" for number, name in enumerate(names, 1)]
-    taken = set(names)
-    seen: Counter[str] = Counter()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        candidate = name
-        while seen[name] > 1 and candidate in taken:
-            candidate = f"{name} ({seen[name]})"
-            seen[name] += candidate in taken
-        taken.add(candidate)
-        unique.append(candidate)
-    return unique
 
 
 def _rows(body: bytes) -> tuple[int, int] | None:

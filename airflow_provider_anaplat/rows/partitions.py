@@ -22,7 +22,7 @@ from airflow_provider_anaplat.output.files import (
     remove_file,
     remove_folder,
 )
-from airflow_provider_anaplat.output.formats import Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, export_rows
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
@@ -31,6 +31,7 @@ from airflow_provider_anaplat.rows.targets import (
     FileTarget,
     Part,
     manifest_of,
+    part_name,
     publish_manifest,
     remove_other_parts,
 )
@@ -54,15 +55,13 @@ class Partition:
 
 @dataclass(frozen=True)
 class RowsOfPart:
-    """How to read and write a partition.
+    """How to read a partition.
 
     :param query: how to read; which rows, the partition says
-    :param sink: the file format
     :param on_cast_error: what becomes of a cell that its column's type cannot hold
     """
 
     query: RowQuery
-    sink: Sink
     on_cast_error: OnCastError = "fail"
 
 
@@ -70,14 +69,12 @@ class RowsOfPart:
 class PartitionedExport:
     """The folder of an export, and the place within it where its parts wait for the commit.
 
-    :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param place: the folder, with format and compression of the parts
     :param key: tells this export from others to the same folder; letters and digits
-    :param suffix: suffix of a part's name, with that of its compression
     """
 
-    folder: Any
+    place: Place
     key: str
-    suffix: str
 
     def plan(self, client: AnaplatClient, ds_id: str, partitions: int, page_size: int) -> list[Partition]:
         """Split a dataset into at most so many partitions of whole pages, and note its state.
@@ -116,13 +113,13 @@ class PartitionedExport:
         last = partition.number == len(planned["parts"])  # shows rows beyond the platform's count
         query = replace(how.query, offset=partition.offset, max_rows=None if last else partition.rows)
         waiting = self._staging / planned["id"]
-        target = FileTarget(waiting / self._name(partition.number), how.sink, self.suffix)
+        target = FileTarget(self.place.at(waiting / part_name(partition.number, self.place)))
         plan = ExportPlan(query, target, how.on_cast_error, "fail", snapshot=_snapshot(planned))
         summary = export_rows(client, plan)
         _write(waiting / f"{partition.number}.json", {"rows": summary.rows, "bytes": summary.bytes})
         return summary
 
-    def commit(self, sink: Sink) -> dict[str, Any]:
+    def commit(self) -> dict[str, Any]:
         """Publish all parts and their manifest, and return the manifest.
 
         A commit that was broken off can be run again.
@@ -151,17 +148,19 @@ class PartitionedExport:
             for part in parts:  # which also stay where they are, for a commit that is broken off here
                 copy_file(waiting / part.path, self.folder / part.path)
             remove_other_parts(self.folder, {part.path for part in parts})
-        manifest = {**manifest_of(planned["dsId"], snapshot, sink, parts), "export": planned["id"]}
+        manifest = {**manifest_of(planned["dsId"], snapshot, self.place.sink, parts), "export": planned["id"]}
         publish_manifest(self.folder, manifest)
         self._discard()
         return manifest
 
     @property
+    def folder(self) -> Any:
+        """Path of the folder."""
+        return self.place.path
+
+    @property
     def _staging(self) -> Any:
         return self.folder / f".anaplat-{self.key}"
-
-    def _name(self, number: int) -> str:
-        return f"part-{number:05d}{self.suffix}"
 
     def _exported(self, waiting: Any, number: int) -> Part:
         record = _read(waiting / f"{number}.json")
@@ -170,7 +169,7 @@ class PartitionedExport:
                 f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
                 "that part's task, or the whole task group, beginning with its plan."
             )
-        return Part(self._name(number), record["rows"], record["bytes"])
+        return Part(part_name(number, self.place), record["rows"], record["bytes"])
 
     def _published(self) -> dict[str, Any] | None:
         """Return the manifest, if it is that of the last plan of this export."""

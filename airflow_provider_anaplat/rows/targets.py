@@ -19,9 +19,9 @@ from airflow_provider_anaplat.output.files import (
     named,
     remove_file,
 )
-from airflow_provider_anaplat.output.formats import Columns, Sink
+from airflow_provider_anaplat.output.formats import Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.splitter import Splitter
-from airflow_provider_anaplat.output.streams import compressed
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 
@@ -62,44 +62,35 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True)
-class _Path:
-    """A place in a file system.
+class FileTarget:
+    """One file, which appears when it is complete.
 
-    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
-    :param sink: the file format
-    :param suffix: suffix of a file's name; its end says how the file is compressed
+    :param place: path, format and compression of the file
     """
 
-    path: Any
-    sink: Sink
-    suffix: str
+    place: Place
 
     def __str__(self) -> str:
-        return str(self.path)
+        return str(self.place)
 
     @property
     def typed(self) -> bool:
         """Whether the format keeps types."""
-        return self.sink.typed
+        return self.place.sink.typed
 
     @property
     def finite(self) -> bool:
         """Whether the format's numbers are finite."""
-        return self.sink.finite
-
-
-@dataclass(frozen=True)
-class FileTarget(_Path):
-    """One file, which appears when it is complete."""
+        return self.place.sink.finite
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
         """Write the file."""
-        return write_file(self.path, self.suffix, self.sink, frames, reader.columns)
+        return self.place.write(frames, reader.columns)
 
 
 @dataclass(frozen=True)
-class PartsTarget(_Path):
-    """A folder of files of so many rows each, and their manifest.
+class PartsTarget(FileTarget):
+    """A folder of files of so many rows each, and their manifest; the place is the folder.
 
     While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
     manifest does not name are removed before it is written. One export at a time writes to a folder: what another
@@ -116,16 +107,16 @@ class PartsTarget(_Path):
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
         """Write the parts, then the manifest."""
-        folder = self.path
+        folder = self.place.path
         splitter = Splitter(frames)
         parts: list[Part] = []
         staged_parts: list[StagedFile] = []
         with ExitStack() as leftovers:
             claim = _claimed(leftovers, folder)
             while splitter.has_more() or not parts:
-                staged = StagedFile(folder / f"part-{len(parts) + 1:05d}{self.suffix}", MANIFEST)
+                staged = StagedFile(folder / part_name(len(parts) + 1, self.place), MANIFEST)
                 taken = splitter.take(self.rows_per_file)
-                _write_staged(leftovers, staged, self.suffix, self.sink, taken, reader.columns)
+                self.place.stage(leftovers, staged, taken, reader.columns)
                 parts.append(Part(staged.path.name, splitter.taken, staged.size))
                 staged_parts.append(staged)
             claim.check()
@@ -136,10 +127,15 @@ class PartsTarget(_Path):
             claim.check()
             with named(folder):
                 remove_other_parts(folder, {part.path for part in parts})
-            manifest = manifest_of(reader.ds_id, reader.snapshot, self.sink, parts)
+            manifest = manifest_of(reader.ds_id, reader.snapshot, self.place.sink, parts)
             claim.check()
             publish_manifest(folder, manifest)
         return sum(part.bytes for part in parts)
+
+
+def part_name(number: int, place: Place) -> str:
+    """Return the name of a part's file, which :data:`_PART` knows again."""
+    return f"part-{number:05d}{place.suffix}"
 
 
 def manifest_of(ds_id: str, snapshot: Snapshot, sink: Sink, parts: list[Part]) -> dict[str, Any]:
@@ -160,36 +156,6 @@ def publish_manifest(folder: Any, manifest: dict[str, Any]) -> None:
     """Write the manifest."""
     with atomic_file(folder / MANIFEST) as file:
         file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode())
-
-
-def write_file(path: Any, suffix: str, sink: Sink, frames: Iterator[pl.DataFrame], columns: Columns) -> int:
-    """Write one file, which appears when it is complete, and return its size in bytes.
-
-    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
-    :param suffix: says by its end how the file is compressed
-    :param sink: the file format
-    :param frames: the rows
-    :param columns: their columns
-    """
-    staged = StagedFile(path)
-    staged.remove_others()
-    with ExitStack() as leftovers:
-        _write_staged(leftovers, staged, suffix, sink, frames, columns)
-        staged.publish()
-    return staged.size
-
-
-def _write_staged(
-    leftovers: ExitStack,
-    staged: StagedFile,
-    suffix: str,
-    sink: Sink,
-    frames: Iterator[pl.DataFrame],
-    columns: Columns,
-) -> None:
-    leftovers.callback(staged.discard)
-    with staged.open() as file, compressed(file, suffix) as stream:
-        sink.write(frames, columns, stream)
 
 
 def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:

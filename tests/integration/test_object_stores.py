@@ -22,6 +22,7 @@ from airflow_provider_anaplat.errors import AnaplatOutputError, AnaplatPermissio
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.output.files import StagedFile
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
@@ -78,7 +79,7 @@ def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: S
     platform.platform.add_dataset("numbers", numbers(30))
     path = bucket / "odd [name] *.data"
     platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
-    plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), FileTarget(path, sink, f".{sink.file_format}"))
+    plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), FileTarget(Place(path, sink)))
     with pytest.raises(AnaplatPermissionError):
         export_rows(client, plan)
     assert contents(bucket) == []
@@ -92,7 +93,7 @@ def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: S
 def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Sink) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(30))
     suffix = f".{sink.file_format}"
-    plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(bucket, sink, suffix, rows_per_file=8))
+    plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(Place(bucket, sink), rows_per_file=8))
     export_rows(client, plan)
     dataset.table = numbers(9)
     export_rows(client, plan)
@@ -118,10 +119,10 @@ def test_what_killed_exports_left(
     folder = bucket / "odd [name] *"
     path = folder / "numbers.csv"
     if rows_per_file is None:
-        target: FileTarget | PartsTarget = FileTarget(path, CsvSink(), ".csv")
+        target: FileTarget | PartsTarget = FileTarget(Place(path, CsvSink()))
         left, group, foreign, expected = path, "", left_of(folder / "others.csv"), ["numbers.csv"]
     else:
-        target = PartsTarget(folder, CsvSink(), ".csv", rows_per_file)
+        target = PartsTarget(Place(folder, CsvSink()), rows_per_file)
         left, group, foreign = folder / "part-00003.csv", MANIFEST, left_of(path)
         expected = ["_manifest.json", "part-00001.csv", "part-00002.csv"]
     left_of(left, group)
@@ -136,7 +137,7 @@ def test_the_earlier_of_two_exports_of_parts_fails(
     client: AnaplatClient, platform: Simulator, bucket: Any
 ) -> None:
     platform.platform.add_dataset("numbers", numbers(20))
-    plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(bucket, CsvSink(), ".csv", rows_per_file=10))
+    plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(Place(bucket, CsvSink()), rows_per_file=10))
     asked, go_on = threading.Event(), threading.Event()
     platform.inject("read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 10 and not asked.set())
     with ThreadPoolExecutor() as pool:
@@ -153,14 +154,14 @@ def test_the_earlier_of_two_exports_of_parts_fails(
 
 def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bucket: Any) -> None:
     dataset = platform.platform.add_dataset("numbers", numbers(30))
-    how = RowsOfPart(RowQuery("ds1", page_size=10), CsvSink())
+    how = RowsOfPart(RowQuery("ds1", page_size=10))
     folder = bucket / "odd [name] *"
     for rows, key in ((30, "a"), (9, "b"), (12, "b")):
         dataset.table = numbers(rows)
-        export = PartitionedExport(folder, key, ".csv.gz")
+        export = PartitionedExport(Place(folder, CsvSink(), ".gz"), key)
         for part in export.plan(client, "ds1", 3, 10):
             export.export(client, how, part)
-        manifest = export.commit(how.sink)
+        manifest = export.commit()
         names = [part["path"] for part in manifest["files"]]
         assert contents(folder) == ["_manifest.json", *names]
         lines = [line for name in names for line in gzip.decompress((folder / name).read_bytes()).splitlines()[1:]]

@@ -5,14 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import json
-import pkgutil
-import subprocess
-import sys
 from pathlib import Path
 
 import airflow
 import jsonschema
-from conftest import BELOW_AIRFLOW
 from running import AIRFLOW_2
 
 import airflow_provider_anaplat
@@ -61,24 +57,6 @@ def test_the_entry_point_names_the_distribution() -> None:
     (entry_point,) = distribution.entry_points.select(group="apache_airflow_provider")
     assert entry_point.load()()["package-name"] == distribution.metadata["Name"]
     assert distribution.version == airflow_provider_anaplat.__version__
-
-
-def run(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-
-
-def test_what_is_below_airflow_never_imports_it() -> None:
-    modules = [
-        module.name
-        for module in pkgutil.walk_packages([str(PACKAGE)], "airflow_provider_anaplat.")
-        if module.name.split(".")[1] in (*BELOW_AIRFLOW, "access", "errors", "state")
-    ]
-    code = f"""
-import sys, {", ".join(modules)}
-print([name for name in sys.modules if name == "airflow" or name.startswith("airflow.")])
-"""
-    assert len(modules) > 30
-    assert run(code).strip() == "[]"
 
 
 def test_constructing_needs_no_platform_and_no_connection() -> None:

@@ -13,6 +13,7 @@ from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.metrics import METRICS, Metric, outcome_of
 from airflow_provider_anaplat.output.formats import CsvSink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget
@@ -69,7 +70,7 @@ def test_a_path_is_no_name(watched: AnaplatClient, told: Told) -> None:
 def test_exports_and_polls(platform: Simulator, watched: AnaplatClient, told: Told, tmp_path: Path) -> None:
     platform.platform.add_dataset("numbers", numbers(30))
     path = tmp_path / "x.csv"
-    export_rows(watched, ExportPlan(RowQuery(ds_id="ds1"), FileTarget(path, CsvSink(), ".csv")))
+    export_rows(watched, ExportPlan(RowQuery(ds_id="ds1"), FileTarget(Place(path, CsvSink()))))
     look(watched.without_retries(), DatasetDone(ds_id="ds1"))
     assert told.sums["rows_exported",] == 30
     assert told.sums["bytes_exported",] == path.stat().st_size

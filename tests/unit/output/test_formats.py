@@ -12,14 +12,15 @@ import polars as pl
 import pytest
 import zstandard
 from conftest import TEXTS, numbers
-from exports import FORMATS, SINKS, export_rows, read_back
+from exports import FORMATS, export_rows, read_back
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import (
     AnaplatCellError,
     AnaplatRequestError,
 )
-from airflow_provider_anaplat.output.formats import CsvSink, FileFormat
+from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, WriteOptions
+from airflow_provider_anaplat.output.place import Place, place_named
 from airflow_provider_anaplat.rows.export import ExportPlan
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
@@ -151,9 +152,7 @@ def test_json_has_no_word_for_an_infinite_number(
 def test_compression_by_suffix(client: AnaplatClient, platform: Simulator, tmp_path: Path, suffix: str) -> None:
     platform.platform.add_dataset("texts", TEXTS)
     path = tmp_path / f"texts.{suffix}"
-    plan = ExportPlan(
-        RowQuery("ds1", page_size=3), FileTarget(path, SINKS[suffix.partition(".")[0]], f".{suffix}")
-    )
+    plan = ExportPlan(RowQuery("ds1", page_size=3), FileTarget(place_named(path, str(path), None, WriteOptions())))
     assert export_plan(client, plan).bytes == path.stat().st_size
     content = path.read_bytes()
     if suffix.endswith(".gz"):
@@ -170,7 +169,7 @@ def test_the_same_rows_give_the_same_compressed_file(
 ) -> None:
     platform.platform.add_dataset("texts", TEXTS)
     for name in ("one.csv.gz", "two.csv.gz"):
-        export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(tmp_path / name, CsvSink(), ".csv.gz")))
+        export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(Place(tmp_path / name, CsvSink(), ".gz"))))
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
 
 
@@ -187,7 +186,7 @@ def test_csv_as_its_reader_wants_it(
     client: AnaplatClient, platform: Simulator, tmp_path: Path, sink: CsvSink, expected: bytes
 ) -> None:
     platform.platform.add_dataset("t", Table.of_rows([("a", "STRING"), ("b", "STRING")], [["x,y", "é"]]))
-    export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(tmp_path / "t.csv", sink, ".csv")))
+    export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(Place(tmp_path / "t.csv", sink))))
     assert (tmp_path / "t.csv").read_bytes() == expected
 
 
@@ -195,7 +194,7 @@ def test_gb18030_with_compression(client: AnaplatClient, platform: Simulator, tm
     platform.platform.add_dataset("t", Table.of_rows([("城市", "STRING")], [["北京 😀"]] * 3))
     sink = CsvSink(encoding="gb18030")
     export_plan(
-        client, ExportPlan(RowQuery("ds1", page_size=1), FileTarget(tmp_path / "t.csv.gz", sink, ".csv.gz"))
+        client, ExportPlan(RowQuery("ds1", page_size=1), FileTarget(Place(tmp_path / "t.csv.gz", sink, ".gz")))
     )
     text = gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).decode("gb18030")
     assert text == "城市\n" + "北京 😀\n" * 3

@@ -22,6 +22,7 @@ from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.files import StagedFile
 from airflow_provider_anaplat.output.formats import CsvSink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
@@ -147,7 +148,7 @@ def test_an_export_that_is_overtaken_at_its_end_writes_no_manifest(client: Anapl
     reader = PageReader(client, QUERY)
     whole = OvertakenReader(reader, lambda: export_rows(client, QUERY, folder, "csv", rows_per_file=10))
     with pytest.raises(AnaplatOutputError, match="Another export to the same place has begun since"):
-        PartsTarget(folder, CsvSink(), ".csv", 8).write(
+        PartsTarget(Place(folder, CsvSink()), 8).write(
             (page.frame for page in reader.pages()),
             whole,  # type: ignore[arg-type]  # of which a target reads these three
         )
@@ -189,22 +190,22 @@ def test_of_two_exports_to_one_file_each_is_whole(
 def test_parts_of_several_workers_at_one_time_disturb_none(
     client: AnaplatClient, folder: Any, begun: Callable[..., Any], go_on: threading.Event
 ) -> None:
-    export = PartitionedExport(folder, "k", ".csv")
-    how = RowsOfPart(RowQuery("ds1", page_size=5, concurrency=1), CsvSink())
+    export = PartitionedExport(Place(folder, CsvSink()), "k")
+    how = RowsOfPart(RowQuery("ds1", page_size=5, concurrency=1))
     first, second = export.plan(client, "ds1", 2, 5)
     last = begun(lambda: export.export(client, how, second))  # of three pages; its file has the first of them
     export.export(client, how, first)
     go_on.set()
     assert last.result().rows == 15
-    assert [part["path"] for part in export.commit(how.sink)["files"]] == PARTS[1:3]
+    assert [part["path"] for part in export.commit()["files"]] == PARTS[1:3]
     assert names(folder) == PARTS[:3]
 
 
 def test_a_commit_leaves_nothing_of_one_that_was_killed(client: AnaplatClient, folder: Any) -> None:
-    export = PartitionedExport(folder, "k", ".csv")
-    how = RowsOfPart(QUERY, CsvSink())
+    export = PartitionedExport(Place(folder, CsvSink()), "k")
+    how = RowsOfPart(QUERY)
     for part in export.plan(client, "ds1", 3, 10):
         export.export(client, how, part)
     left_of(folder / MANIFEST)
-    export.commit(how.sink)
+    export.commit()
     assert names(folder) == PARTS

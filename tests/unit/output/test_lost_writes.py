@@ -21,8 +21,8 @@ from upath import UPath
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.streams import Output, compressed
-from airflow_provider_anaplat.rows.targets import write_file
 
 COLUMNS = (Column(name="n", fd_type="LONG"), Column(name="text", fd_type="STRING"))
 SINKS = {
@@ -78,7 +78,7 @@ def test_a_quota_that_is_reached_leaves_what_was_there(tmp_path: Path, sink: Sin
     path = tmp_path / "numbers"
     path.write_text("of yesterday")
     with quota(size), pytest.raises(AnaplatOutputError, match=f"Cannot write {path}: File too large\\."):
-        write_file(path, suffix, sink, frames(sink), COLUMNS)
+        Place(path, sink, suffix).write(frames(sink), COLUMNS)
     assert path.read_text() == "of yesterday"
     assert [found.name for found in tmp_path.iterdir()] == ["numbers"]
 
@@ -181,7 +181,7 @@ def test_an_object_store_that_fails(sink: Sink, suffix: str, store: type[Store],
     folder = UPath(f"{store.protocol}://bucket")
     Store.room = 70_000
     with pytest.raises(AnaplatOutputError, match=f"Cannot write {folder}/numbers: .*{said}"):
-        write_file(folder / "numbers", suffix, sink, frames(sink), COLUMNS)
+        Place(folder / "numbers", sink, suffix).write(frames(sink), COLUMNS)
     assert not folder.fs.exists("/bucket/numbers")
 
 
@@ -229,5 +229,5 @@ class LosingTheLastRow(pl.DataFrame):
 def test_rows_that_are_not_in_the_file_are_missed(tmp_path: Path, sink: Sink, cell: str) -> None:
     frame = LosingTheLastRow({"n": ["1", "2", "3"], "text": [cell, None, ""]})
     with pytest.raises(AnaplatOutputError, match=r"of .*3 rows were written"):
-        write_file(tmp_path / "numbers", "", sink, iter([frame]), COLUMNS)
+        Place(tmp_path / "numbers", sink).write(iter([frame]), COLUMNS)
     assert list(tmp_path.iterdir()) == []

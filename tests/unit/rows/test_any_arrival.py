@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatError
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
@@ -114,7 +115,7 @@ def test_a_file_is_the_whole_of_one_version_or_as_it_was(course: Course, file_fo
         path = Path(folder) / "rows"
         path.write_text("as it was")
         query = RowQuery("ds1", page_size=course.page_size, concurrency=course.concurrency)
-        plan = ExportPlan(query, FileTarget(path, SINKS[file_format], file_format), max_restarts=restarts)
+        plan = ExportPlan(query, FileTarget(Place(path, SINKS[file_format])), max_restarts=restarts)
         try:
             summary = export_rows(AnaplatClient(platform.url, platform.token, max_retries=1), plan)
         except AnaplatError as error:
@@ -158,7 +159,7 @@ def test_parts_are_together_the_whole_of_one_version_or_as_they_were(
         folder = Path(name)
         earlier = parts_before(folder, before, file_format)
         query = RowQuery("ds1", page_size=course.page_size, concurrency=course.concurrency)
-        target = PartsTarget(folder, SINKS[file_format], f".{file_format}", rows_per_file)
+        target = PartsTarget(Place(folder, SINKS[file_format]), rows_per_file)
         client = AnaplatClient(platform.url, platform.token, max_retries=1)
         try:
             summary = export_rows(client, ExportPlan(query, target, max_restarts=restarts))

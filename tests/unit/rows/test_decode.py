@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.envelope import Answer
+from airflow_provider_anaplat.output.schema import unique_names
 from airflow_provider_anaplat.rows import decode
-from airflow_provider_anaplat.rows.decode import read_head, unique_names
+from airflow_provider_anaplat.rows.decode import read_head
 
 cells = st.one_of(
     st.none(), st.text(st.characters(codec="utf-8")), st.sampled_from(['"', '\\"', "\\", "]", "null", "", "a,1"])

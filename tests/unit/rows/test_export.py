@@ -123,11 +123,12 @@ from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.output.place import Place
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 url, token, path, file_format = sys.argv[1:]
 sink = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format]()
-plan = ExportPlan(RowQuery("ds1", page_size=1000), FileTarget(Path(path), sink, ""))
+plan = ExportPlan(RowQuery("ds1", page_size=1000), FileTarget(Place(Path(path), sink)))
 export_rows(AnaplatClient(url, token), plan)
 """
 
@@ -285,13 +286,14 @@ from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.output.place import Place
 class TimedOut(BaseException): pass
 def ring(*_): raise TimedOut
 signal.signal(signal.SIGUSR1, ring)
 url, token, path, file_format = sys.argv[1:]
 sink = {"csv": CsvSink, "ndjson": NdjsonSink, "parquet": ParquetSink}[file_format]()
 try:
-    plan = ExportPlan(RowQuery("ds1", page_size=10), FileTarget(Path(path), sink, ""))
+    plan = ExportPlan(RowQuery("ds1", page_size=10), FileTarget(Place(Path(path), sink)))
     export_rows(AnaplatClient(url, token), plan)
 except TimedOut:
     print("timed out", flush=True)
@@ -311,6 +313,7 @@ def test_a_signal_ends_an_export(platform: Simulator, tmp_path: Path, file_forma
         assert process.stdout is not None
         while len(platform.requests("read_rows")) < 3:
             assert asked.wait(LONG)
+            assert process.poll() is None
         process.send_signal(signal.SIGUSR1)
         assert process.stdout.readline() == "timed out\n"
         assert list(tmp_path.iterdir()) == []

@@ -22,17 +22,21 @@ from airflow_provider_anaplat.errors import (
     AnaplatRowCountError,
     AnaplatUnplannedError,
 )
-from airflow_provider_anaplat.output.formats import CsvSink, ParquetSink
+from airflow_provider_anaplat.output.formats import CsvSink, ParquetSink, Sink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import Partition, PartitionedExport, RowsOfPart, _split
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 OTHERS = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [[str(n), "0"] for n in range(100, 130)])
-CSV = RowsOfPart(RowQuery("ds1", page_size=10), CsvSink())
+CSV = RowsOfPart(RowQuery("ds1", page_size=10))
+CSV_FILES = CsvSink()
 
 
-def plan(client: AnaplatClient, folder: Path, key: str = "k", suffix: str = ".csv") -> tuple[Any, list[Partition]]:
-    export = PartitionedExport(folder, key, suffix)
+def plan(
+    client: AnaplatClient, folder: Path, key: str = "k", sink: Sink = CSV_FILES
+) -> tuple[Any, list[Partition]]:
+    export = PartitionedExport(Place(folder, sink), key)
     return export, export.plan(client, "ds1", partitions=3, page_size=10)
 
 
@@ -40,7 +44,7 @@ def export_all(client: AnaplatClient, folder: Path, key: str = "k") -> dict[str,
     export, parts = plan(client, folder, key)
     for part in parts:
         export.export(client, CSV, part)
-    manifest: dict[str, Any] = export.commit(CSV.sink)
+    manifest: dict[str, Any] = export.commit()
     return manifest
 
 
@@ -79,11 +83,11 @@ def test_the_parts_hold_the_dataset(client: AnaplatClient, platform: Simulator, 
 
 def test_compressed_and_typed_parts(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
     platform.platform.add_dataset("numbers", numbers(25))
-    export, parts = plan(client, tmp_path, suffix=".parquet")
-    how = RowsOfPart(RowQuery("ds1", page_size=10, sort_by="n"), ParquetSink())
+    export, parts = plan(client, tmp_path, sink=ParquetSink())
+    how = RowsOfPart(RowQuery("ds1", page_size=10, sort_by="n"))
     for part in reversed(parts):
         export.export(client, how, part)
-    export.commit(how.sink)
+    export.commit()
     assert published(tmp_path) == ["_manifest.json", *(f"part-{n:05d}.parquet" for n in (1, 2, 3))]
     assert pl.read_parquet(tmp_path / "part-*.parquet")["n"].to_list() == list(range(25))
 
@@ -99,7 +103,7 @@ def test_a_dataset_updated_after_the_plan_is_not_published(
     with pytest.raises(AnaplatDatasetChangedError, match=r"version 1 became 2.*rowCount 30 became 40"):
         export.export(client, CSV, parts[1])
     with pytest.raises(AnaplatUnplannedError, match=r"Part 2 .* missing"):
-        export.commit(CSV.sink)
+        export.commit()
     assert column_n(tmp_path) == list(range(30))
     export_all(client, tmp_path)
     assert column_n(tmp_path) == list(range(40))
@@ -116,7 +120,7 @@ def test_parts_of_another_plan_are_not_mixed_in(
     platform.platform.refresh("ds1", numbers(30))
     plan(client, tmp_path)
     with pytest.raises(AnaplatUnplannedError, match=r"Part 1 .* missing"):
-        export.commit(CSV.sink)
+        export.commit()
     assert published(tmp_path) == []
 
 
@@ -131,7 +135,7 @@ def test_a_part_that_failed_is_exported_alone(client: AnaplatClient, platform: S
     asked = len(platform.requests("read_rows"))
     export.export(client, CSV, parts[1])
     assert [request.body["offset"] for request in platform.requests("read_rows")[asked:]] == [10, 30]
-    export.commit(CSV.sink)
+    export.commit()
     assert column_n(tmp_path) == list(range(30))
 
 
@@ -145,12 +149,12 @@ def test_a_commit_that_was_broken_off_can_be_run_again(
     in_the_way = tmp_path / "part-00002.csv"
     in_the_way.mkdir()
     with pytest.raises(AnaplatOutputError):
-        export.commit(CSV.sink)
+        export.commit()
     assert not (tmp_path / "_manifest.json").exists()
     in_the_way.rmdir()
-    manifest = export.commit(CSV.sink)
+    manifest = export.commit()
     assert column_n(tmp_path) == list(range(30))
-    assert export.commit(CSV.sink) == manifest
+    assert export.commit() == manifest
 
 
 def test_a_commit_run_again_takes_no_part_of_another_export(
@@ -163,11 +167,11 @@ def test_a_commit_run_again_takes_no_part_of_another_export(
     in_the_way = tmp_path / "part-00002.csv"
     in_the_way.mkdir()
     with pytest.raises(AnaplatOutputError):
-        export.commit(CSV.sink)
+        export.commit()
     in_the_way.rmdir()
     platform.platform.refresh("ds1", OTHERS)
     export_all(client, tmp_path, key="b")
-    export.commit(CSV.sink)
+    export.commit()
     assert column_n(tmp_path) == list(range(30))
 
 
@@ -190,12 +194,14 @@ def test_an_attempt_that_outlives_its_plan_disturbs_no_other(
         def write(self, *args: Any) -> None:
             super().write(*args)  # the rows of version 1
             platform.platform.refresh("ds1", OTHERS)
-            for part in plan(client, tmp_path)[1]:
-                export.export(client, CSV, part)
+            new, parts = plan(client, tmp_path)
+            for part in parts:
+                new.export(client, CSV, part)
 
+    late = PartitionedExport(Place(tmp_path, LateSink()), "k")
     with contextlib.suppress(AnaplatOutputError):  # its place may be gone
-        export.export(client, RowsOfPart(CSV.query, LateSink()), parts[0])
-    export.commit(CSV.sink)
+        late.export(client, CSV, parts[0])
+    export.commit()
     assert column_n(tmp_path) == list(range(100, 130))
 
 
@@ -207,7 +213,7 @@ def test_what_a_killed_attempt_left_is_removed(client: AnaplatClient, platform: 
     (waiting / ".anaplat-0123456789abcdef.tmp").write_text("half a part")
     for part in parts:
         export.export(client, CSV, part)
-    export.commit(CSV.sink)
+    export.commit()
     assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
 
 
@@ -219,7 +225,7 @@ def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, platform: S
     platform.platform.refresh("ds1", numbers(5))
     export_all(client, tmp_path, key="b")
     assert column_n(tmp_path) == list(range(5))
-    export.commit(CSV.sink)
+    export.commit()
     assert column_n(tmp_path) == list(range(30))
 
 
@@ -245,11 +251,11 @@ def test_rows_that_are_missing_are_found(client: AnaplatClient, platform: Simula
 
 def test_what_was_not_planned_is_refused(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
     platform.platform.add_dataset("numbers", numbers(30))
-    export = PartitionedExport(tmp_path, "k", ".csv")
+    export = PartitionedExport(Place(tmp_path, CsvSink()), "k")
     with pytest.raises(AnaplatUnplannedError, match="no plan"):
         export.export(client, CSV, Partition(1, 0, 30))
     with pytest.raises(AnaplatUnplannedError, match="no plan"):
-        export.commit(CSV.sink)
+        export.commit()
     with pytest.raises(AnaplatRequestError, match="partitions"):
         export.plan(client, "ds1", 0, 10)
     plan(client, tmp_path)

@@ -14,6 +14,7 @@ from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.metrics import RETRIES
 from airflow_provider_anaplat.output.formats import NdjsonSink
+from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget
@@ -69,7 +70,7 @@ def test_an_export_keeps_to_the_limit_whatever_its_concurrency(
     path = tmp_path / "numbers.ndjson"
     query = RowQuery(dataset.ds_id, page_size=10, concurrency=8)
     client = limited(platform, limit)
-    assert export_rows(client, ExportPlan(query, FileTarget(path, NdjsonSink(), ".ndjson"))).rows == 300
+    assert export_rows(client, ExportPlan(query, FileTarget(Place(path, NdjsonSink())))).rows == 300
     assert platform.most_at_once == limit
     assert [line.split(",")[0] for line in path.read_text().splitlines()] == [f'{{"n":{n}' for n in range(300)]
 

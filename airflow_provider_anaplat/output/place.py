@@ -1,0 +1,93 @@
+"""A place to write to: a file or a folder of files, their format, and their compression, as one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+
+from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.files import StagedFile
+from airflow_provider_anaplat.output.formats import FORMATS, Columns, FileFormat, Sink, WriteOptions
+from airflow_provider_anaplat.output.streams import COMPRESSIONS, compressed
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rows are written, in which format, and how compressed.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``: of a file, or of a folder of files
+    :param sink: the file format
+    :param compression: ``""``, ``".gz"`` or ``".zst"``
+    """
+
+    path: Any
+    sink: Sink
+    compression: str = ""
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of a file's name, as in ``.csv.gz``."""
+        return f".{self.sink.file_format}{self.compression}"
+
+    def at(self, path: Any) -> Place:
+        """Return another place of the same format."""
+        return replace(self, path=path)
+
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns) -> int:
+        """Write one file, which appears when it is complete, and return its size in bytes.
+
+        :param frames: the rows
+        :param columns: their columns
+        :raises AnaplatOutputError: the file cannot be written
+        """
+        staged = StagedFile(self.path)
+        staged.remove_others()
+        with ExitStack() as leftovers:
+            self.stage(leftovers, staged, frames, columns)
+            staged.publish()
+        return staged.size
+
+    def stage(
+        self, leftovers: ExitStack, staged: StagedFile, frames: Iterator[pl.DataFrame], columns: Columns
+    ) -> None:
+        """Write a file that is not seen yet.
+
+        :param leftovers: removes the file where it is not published
+        """
+        leftovers.callback(staged.discard)
+        with staged.open() as file, compressed(file, self.compression) as stream:
+            self.sink.write(frames, columns, stream)
+
+
+def place_named(path: Any, name: str, file_format: str | None, options: WriteOptions) -> Place:
+    """Return the place that a user names.
+
+    :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
+    :param name: what the user wrote as a path
+    :param file_format: what the user wrote as a format, where the path's suffix does not say it
+    :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable
+    """
+    name, given = name.lower(), f".{file_format}".lower() if file_format else ""
+    compression = next((end for end in COMPRESSIONS if given.endswith(end) or name.endswith(end)), "")
+    suffix = given.removesuffix(compression) or PurePath(name.removesuffix(compression)).suffix
+    found = _FORMAT_BY_SUFFIX.get(suffix)
+    if found is None or (compression and not FORMATS[found].compressible):
+        raise AnaplatRequestError(
+            f"No format for {path}: end output_path in one of {', '.join(_FORMAT_BY_SUFFIX)}, or set file_format "
+            f"to one of {', '.join(FORMATS)}. {_COMPRESSIBLE} may end in {' or '.join(COMPRESSIONS)} besides."
+        )
+    return Place(path, FORMATS[found].sink(options), compression)
+
+
+_FORMAT_BY_SUFFIX: dict[str, FileFormat] = {
+    suffix: name for name, file_format in FORMATS.items() for suffix in file_format.suffixes
+}
+_COMPRESSIBLE = " and ".join(name for name, file_format in FORMATS.items() if file_format.compressible)
