@@ -1,97 +1,173 @@
-"""The connection form, as data: Airflow 3.2 reads it from the provider's metadata, older ones from the hook.
+"""The table of connection options: one row of :data:`OPTIONS` an option, and nothing else to write.
 
-The keys of :data:`FIELDS` are the extras that :mod:`airflow_provider_anaplat.hooks.settings` understands. No name
-but that of a secret may hold "token" or another word that Airflow takes for a secret's: it would hide the value in
-the form, and the value's text in every log.
+The form of Airflow 3.2 and newer (by the provider's metadata) and of older ones (by the hook), the settings of the
+hook and the tables of the documents are made of it. It is read whenever Airflow parses a DAG file, so it imports
+nothing heavy.
+
+No name but that of a secret may hold "token" or another word that Airflow takes for a secret's: it would hide the
+value in the form, and the value's text in every log.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
 
-# Where platforms of this family are known to show a dataset and a page; the contract names no web address.
-URL_TEMPLATES = {
-    "dataset_url": "{base_url}/data-center/data-sets/{dirId}/{dsId}/details/overview",
-    "page_url": "{base_url}/page/{pgId}",
-}
-
-_TEXT = {"type": ["string", "null"]}
-_SECRET = {"type": ["string", "null"], "format": "password"}
-_SECONDS = {"type": ["number", "null"], "minimum": 0.1, "maximum": 3600}
-_COUNT = {"type": ["integer", "null"], "minimum": 0, "maximum": 20}
-_CONNECTIONS = {"type": ["integer", "null"], "minimum": 1, "maximum": 1000}
-_MEGABYTES = {"type": ["integer", "null"], "minimum": 1, "maximum": 65_536}
-_OBJECT = {"type": ["object", "null"]}
-_PLACE = {"type": ["string", "null"], "enum": ["body", "header", "query"]}
+from airflow_provider_anaplat import option_values as values
+from airflow_provider_anaplat.client import defaults
 
 
-def _field(label: str, description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"label": label, "description": description, "schema": schema}
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an option can be: what the form lets a person put in, and what is made of it.
+
+    :param schema: what the form takes, as JSON schema
+    :param convert: makes a value of what a connection holds, which may be a text; its ``ValueError`` says what
+        the value must be
+    """
+
+    schema: dict[str, Any]
+    convert: Callable[[Any], Any]
 
 
-FIELDS: dict[str, dict[str, Any]] = {
-    "user_token": _field(
-        "User token", "Sent in the X-Auth-Token header in place of the application token.", _SECRET
+TEXT = Kind({"type": ["string", "null"]}, values.text)
+SECONDS = Kind({"type": ["number", "null"], "minimum": 0.1, "maximum": 3600}, values.seconds)
+RETRIES = Kind({"type": ["integer", "null"], "minimum": 0, "maximum": 20}, values.count)
+CONNECTIONS = Kind({"type": ["integer", "null"], "minimum": 1, "maximum": 1000}, values.at_least_one)
+MEGABYTES = Kind({"type": ["integer", "null"], "minimum": 1, "maximum": 65_536}, values.at_least_one)
+VERIFY = Kind({"type": ["string", "null"]}, values.verify)
+CERTIFICATE = Kind({"type": ["string", "null"]}, values.certificate)
+PROXIES = Kind({"type": ["object", "null"]}, values.proxies)
+CALL = Kind({"type": ["object", "null"]}, values.call)
+STYLE = Kind({"type": ["string", "null"], "enum": ["post", "get"]}, values.text)
+PLACE = Kind({"type": ["string", "null"], "enum": ["body", "header", "query"]}, values.text)
+
+
+def _url(*in_braces: str) -> Kind:
+    return Kind({"type": ["string", "null"]}, lambda value: values.url_template(value, in_braces))
+
+
+def _shown(default: Any) -> str:
+    if isinstance(default, str):
+        return default
+    return f"{default:g}" if isinstance(default, float) else json.dumps(default)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a connection, which stands in its extra.
+
+    :param name: its key in the extra and, where it is the client's, the name of the client's argument
+    :param kind: what it can be
+    :param label: what the form calls it
+    :param help: what it does; the form adds the default
+    :param default: what holds where it is not given, if that is a value
+    :param example: what the form shows in an empty field
+    :param secret: whether it is typed unseen
+    :param read_by: who reads it: the ``client``, as an argument, or the ``operators`` and links
+    """
+
+    name: str
+    kind: Kind
+    label: str
+    help: str
+    default: Any = None
+    example: str = ""
+    secret: bool = False
+    read_by: Literal["client", "operators"] = "client"
+
+    def field(self) -> dict[str, Any]:
+        """Return the option as Airflow's metadata describe a field."""
+        default = "" if self.default is None else f" By default {_shown(self.default)}."
+        schema = {**self.kind.schema, "format": "password"} if self.secret else self.kind.schema
+        return {"label": self.label, "description": self.help + default, "schema": schema}
+
+
+OPTIONS = (
+    Option(
+        "user_token", TEXT, "User token",
+        "Sent in the X-Auth-Token header in place of the application token. It cannot renew itself.",
+        secret=True,
     ),
-    "connect_timeout": _field("Connect time-out", "Seconds to wait for a connection; 10 by default.", _SECONDS),
-    "read_timeout": _field(
-        "Read time-out", "Seconds to wait for the next bytes of an answer; 300 by default.", _SECONDS
+    Option(
+        "connect_timeout", SECONDS, "Connect time-out", "Seconds to wait for a connection.",
+        default=defaults.CONNECT_TIMEOUT, example="10",
     ),
-    "max_retries": _field(
-        "Retries", "How often a read is repeated after a failure that may pass; 4 by default.", _COUNT
+    Option(
+        "read_timeout", SECONDS, "Read time-out", "Seconds to wait for the next bytes of an answer.",
+        default=defaults.READ_TIMEOUT, example="300",
     ),
-    "max_connections": _field(
-        "Connections",
+    Option(
+        "max_retries", RETRIES, "Retries", "How often a read is repeated after a failure that may pass.",
+        default=defaults.MAX_RETRIES, example="4",
+    ),
+    Option(
+        "max_connections", CONNECTIONS, "Connections",
         "Requests at the same time at most, in each process of Airflow: each running task and each triggerer. All "
         "together send as many as they are, times this. No limit by default.",
-        _CONNECTIONS,
+        example="8",
     ),
-    "max_answer_mb": _field(
-        "Largest answer", "Megabytes of an answer at most, decompressed; 1024 by default.", _MEGABYTES
+    Option(
+        "max_answer_mb", MEGABYTES, "Largest answer", "Megabytes of an answer at most, decompressed.",
+        default=defaults.MAX_ANSWER_MB, example="256",
     ),
-    "verify": _field(
-        "Verify", "true (the default), false, or the path of the CA bundle that the platform's certificate needs.",
-        _TEXT,
+    Option(
+        "verify", VERIFY, "Verify",
+        "true, false, or the path of the CA bundle that the platform's certificate needs.",
+        default=True, example="true",
     ),
-    "cert": _field(
-        "Client certificate",
+    Option(
+        "cert", CERTIFICATE, "Client certificate",
         'Path of a client certificate with its key, or a JSON list of both paths: ["cert.pem", "key.pem"].',
-        _TEXT,
+        example="/etc/anaplat/client.pem",
     ),
-    "proxies": _field(
-        "Proxies",
+    Option(
+        "proxies", PROXIES, "Proxies",
         'Proxy address by scheme: {"https": "http://proxy:3128"}; by default those of the environment.',
-        _OBJECT,
+        example='{"https": "http://proxy:3128"}',
     ),
-    "dataset_url": _field(
-        "Dataset link",
-        "Template of a dataset's web address, for the links of tasks, with {base_url}, {dirId} and {dsId}; by "
-        f"default {URL_TEMPLATES['dataset_url']}.",
-        _TEXT,
+    Option(
+        "dataset_url", _url("base_url", "dirId", "dsId"), "Dataset link",
+        "Template of a dataset's web address, for the links of tasks, with {base_url}, {dirId} and {dsId}.",
+        default=defaults.DATASET_URL, example=defaults.DATASET_URL, read_by="operators",
     ),
-    "page_url": _field(
-        "Page link",
-        "Template of a page's web address, for the links of tasks, with {base_url} and {pgId}; by default "
-        f"{URL_TEMPLATES['page_url']}.",
-        _TEXT,
+    Option(
+        "page_url", _url("base_url", "pgId"), "Page link",
+        "Template of a page's web address, for the links of tasks, with {base_url} and {pgId}.",
+        default=defaults.PAGE_URL, example=defaults.PAGE_URL, read_by="operators",
     ),
-    "refresh_style": _field("Refresh: style", "x", _TEXT),
-    "refresh_path": _field(
-        "Refresh: path",
-        "Where your platform takes a refresh, with {dsId}; by default /public-api/data-source/{dsId}/refresh.",
-        _TEXT,
+    Option(
+        "refresh_style", STYLE, "Refresh: style",
+        "How your platform takes a refresh: post, with the token in the body, as the vendor documents it; or get, "
+        "with the token in the query, as deployments take it.",
+        default=defaults.REFRESH_STYLE, example="post", read_by="operators",
     ),
-    "refresh_method": _field("Refresh: method", "HTTP method of a refresh; POST by default.", _TEXT),
-    "refresh_auth_in": _field(
-        "Refresh: token in", "Where the token of a refresh goes: body (the default), header or query.", _PLACE
+    Option(
+        "refresh_path", TEXT, "Refresh: path", "Where your platform takes a refresh, with {dsId}.",
+        default=defaults.REFRESH_PATH, example=defaults.REFRESH_PATH, read_by="operators",
     ),
-    "task_status": _field(
-        "Task status",
-        'How your platform is asked for a task, where that differs from GET /public-api/task/status: '
+    Option(
+        "refresh_method", TEXT, "Refresh: method",
+        "HTTP method of a refresh, where it is not its style's.",
+        example="POST", read_by="operators",
+    ),
+    Option(
+        "refresh_auth_in", PLACE, "Refresh: token in",
+        "Where the token of a refresh goes, where it is not its style's: body, header or query.",
+        example="body", read_by="operators",
+    ),
+    Option(
+        "task_status", CALL, "Task status",
+        f"How your platform is asked for a task, where that differs from GET {defaults.TASK_STATUS_PATH}: "
         '{"path": ..., "method": ..., "params": {...}, "auth_in": ...}.',
-        _OBJECT,
+        example='{"path": "/public-api/task/{taskId}", "auth_in": "header"}',
     ),
-}  # fmt: skip
+)  # fmt: skip
+
+BY_NAME = {option.name: option for option in OPTIONS}
+FIELDS = {option.name: option.field() for option in OPTIONS}
 
 HIDDEN = ("login",)
 LABELS = {"host": "Platform address", "schema": "Scheme", "password": "Application token"}
@@ -101,19 +177,7 @@ PLACEHOLDERS = {
     "port": "443",
     "password": "the application token",
     "extra": "{}",
-    "connect_timeout": "10",
-    "read_timeout": "300",
-    "max_retries": "4",
-    "max_connections": "8",
-    "max_answer_mb": "256",
-    "verify": "true",
-    "cert": "/etc/anaplat/client.pem",
-    "proxies": '{"https": "http://proxy:3128"}',
-    **URL_TEMPLATES,
-    "refresh_path": "/public-api/data-source/{dsId}/refresh",
-    "refresh_method": "POST",
-    "refresh_auth_in": "body",
-    "task_status": '{"path": "/public-api/task/{taskId}", "auth_in": "header"}',
+    **{option.name: option.example for option in OPTIONS if option.example},
 }
 
 
@@ -128,13 +192,13 @@ def widgets() -> dict[str, Any]:
     from wtforms import IntegerField, PasswordField, StringField
     from wtforms.validators import Optional
 
-    def widget(field: dict[str, Any]) -> Any:
-        schema = field["schema"]
+    def widget(option: Option) -> Any:
+        field = option.field()
         texts = {"label": field["label"], "description": field["description"], "validators": [Optional()]}
-        if schema.get("format") == "password":
+        if option.secret:
             return PasswordField(**texts, widget=BS3PasswordFieldWidget())
         # Airflow takes no field of decimal numbers or JSON; the settings read both from text.
-        kind = IntegerField if "integer" in schema["type"] else StringField
+        kind = IntegerField if "integer" in field["schema"]["type"] else StringField
         return kind(**texts, widget=BS3TextFieldWidget())
 
-    return {name: widget(field) for name, field in FIELDS.items()}
+    return {option.name: widget(option) for option in OPTIONS}

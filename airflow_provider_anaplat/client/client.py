@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from airflow_provider_anaplat.client import operations
+from airflow_provider_anaplat.client import defaults, operations
 from airflow_provider_anaplat.client._http.checks import (
     check_files,
     check_limits,
@@ -79,11 +79,11 @@ class AnaplatClient(Extensions):
         token: str,
         *,
         user_token: str | None = None,
-        connect_timeout: float = 10,
-        read_timeout: float = 300,
-        max_retries: int = 4,
+        connect_timeout: float = defaults.CONNECT_TIMEOUT,
+        read_timeout: float = defaults.READ_TIMEOUT,
+        max_retries: int = defaults.MAX_RETRIES,
         max_connections: int | None = None,
-        max_answer_mb: int = 256,
+        max_answer_mb: int = defaults.MAX_ANSWER_MB,
         verify: bool | str = True,
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,

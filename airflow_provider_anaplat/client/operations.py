@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
+from airflow_provider_anaplat.client.defaults import REFRESH_PATH, TASK_STATUS_PATH
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
     Column,
@@ -77,9 +78,9 @@ GET_SUBSCRIPTIONS = Operation(
 GET_USERS = Operation("get_users", "/public-api/users/get", "body", True, ExistingUsers, extension=True)
 # Where most platforms of this family have it; a connection's extras may say otherwise.
 REFRESH_DATASET: Operation[object] = Operation(
-    "refresh_dataset", "/public-api/data-source/{ds_id}/refresh", "body", False, object, extension=True
+    "refresh_dataset", REFRESH_PATH.replace("{dsId}", "{ds_id}"), "body", False, object, extension=True
 )
-GET_TASK = Operation("get_task", "/public-api/task/status", "query", True, TaskStatus, "GET", extension=True)
+GET_TASK = Operation("get_task", TASK_STATUS_PATH, "query", True, TaskStatus, "GET", extension=True)
 
 OPERATIONS = (
     GET_COLUMNS,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, cast, get_args
 from urllib.parse import quote
 
+from airflow_provider_anaplat.client import defaults
 from airflow_provider_anaplat.client._http.checks import quoted_id
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.validation import validated_echo
@@ -76,7 +77,7 @@ class RefreshCall:
     :param auth_in: where the token goes: ``body``, ``header`` or ``query``
     """
 
-    path: str = REFRESH_DATASET.path.replace("{ds_id}", "{dsId}")
+    path: str = defaults.REFRESH_PATH
     method: str = REFRESH_DATASET.method
     auth_in: TokenPlace = REFRESH_DATASET.token_in
 
@@ -92,7 +93,7 @@ class RefreshCall:
 
         :raises AnaplatRequestError: a word is unknown
         """
-        known = REFRESH_STYLES.get(style or "post")  # type: ignore[call-overload]  # any word may come
+        known = REFRESH_STYLES.get(style or defaults.REFRESH_STYLE)  # type: ignore[call-overload]  # any word may come
         if known is None:
             raise AnaplatRequestError(
                 f"refresh_style is {style!r}; it must be one of {', '.join(REFRESH_STYLES)}. Nothing was sent."

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from airflow_provider_anaplat import connection_form, errors
 from airflow_provider_anaplat._airflow.metrics import AirflowMetrics
 from airflow_provider_anaplat._airflow.releases import BaseHook, connection_and_extra
-from airflow_provider_anaplat.hooks.settings import client_arguments, url_template
+from airflow_provider_anaplat.hooks.settings import client_arguments, option_value
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
@@ -29,11 +29,8 @@ class AnaplatHook(BaseHook):
     """Holds the connection to the platform.
 
     Host: the platform's address, with or without scheme (https by default), port and path prefix.
-    Password: the application token. Extras: ``user_token``, ``connect_timeout``, ``read_timeout`` (seconds),
-    ``max_retries``, ``max_connections``, ``max_answer_mb``, ``verify``, ``cert``, ``proxies`` and ``task_status``,
-    as at :class:`~airflow_provider_anaplat.client.client.AnaplatClient`; ``dataset_url`` and ``page_url``, for
-    links; ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``, for refreshes. Each has its field in
-    :mod:`~airflow_provider_anaplat.connection_form`.
+    Password: the application token. Its extras are the rows of
+    :data:`~airflow_provider_anaplat.connection_form.OPTIONS`.
 
     :param anaplat_conn_id: id of the Airflow connection
     """
@@ -71,10 +68,13 @@ class AnaplatHook(BaseHook):
     def get_extension(self, name: str) -> str | None:
         """Return an extra that says where the deployment has an operation that the contract does not describe.
 
-        :param name: one of :data:`~airflow_provider_anaplat.hooks.settings.EXTENSION_EXTRAS`
+        :param name: of an option that operators read, in
+            :data:`~airflow_provider_anaplat.connection_form.OPTIONS`
+        :returns: its value, or its default
+        :raises AnaplatSettingsError: it is unusable
         """
-        value = self.get_connection(self.anaplat_conn_id).extra_dejson.get(name)
-        return str(value) if value else None
+        value = option_value(name, self.get_connection(self.anaplat_conn_id).extra_dejson)
+        return None if value is None else str(value)
 
     def web_address(self, key: str, **ids: str) -> str:
         """Return the address of a dataset or a page in the platform's web interface (an extension).
@@ -85,7 +85,8 @@ class AnaplatHook(BaseHook):
         """
         connection = self.get_connection(self.anaplat_conn_id)
         quoted = {name: quote(value, safe="") for name, value in ids.items()}
-        return url_template(key, connection.extra_dejson).format(base_url=_base_url(connection), **quoted)
+        template: str = option_value(key, connection.extra_dejson)
+        return template.format(base_url=_base_url(connection), **quoted)
 
     def base_url(self) -> str:
         """Return the platform's address.

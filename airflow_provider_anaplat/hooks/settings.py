@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Mapping, Set
-from string import Formatter
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from airflow_provider_anaplat.connection_form import URL_TEMPLATES
+from airflow_provider_anaplat.connection_form import BY_NAME, Option
 from airflow_provider_anaplat.errors import AnaplatSettingsError
 
 log = logging.getLogger(__name__)
-
-# Extras that say where a deployment has what the contract names without describing; operators read them.
-EXTENSION_EXTRAS = frozenset({"refresh_style", "refresh_path", "refresh_method", "refresh_auth_in"})
-
-# What may stand in braces in the extras that are templates of web addresses.
-_IN_BRACES = {"dataset_url": {"base_url", "dirId", "dsId"}, "page_url": {"base_url", "pgId"}}
-
-_TRUE = ("true", "1", "yes", "on")
-_FALSE = ("false", "0", "no", "off")
 
 
 def client_arguments(
@@ -49,29 +38,27 @@ def client_arguments(
         "base_url": _base_url((host or "").strip(), (schema or "").strip(), port),
         "token": (password or "").strip(),
     }
-    for key, value in extra.items():
-        if key in EXTENSION_EXTRAS:
-            continue
-        if key in URL_TEMPLATES:
-            url_template(key, extra)
-            continue
-        convert = _EXTRAS.get(key)
-        if convert is None:
+    for key, given in extra.items():
+        option = BY_NAME.get(key)
+        if option is None:
             log.warning("The connection's extra %r is not known to Anaplat, and does nothing", key)
-        elif value not in (None, "", {}):
-            arguments[key] = _converted(key, value, convert)
+            continue
+        value = _value(option, given)
+        if value is not None and option.read_by == "client":
+            arguments[key] = value
     return arguments
 
 
-def url_template(key: str, extra: Mapping[str, Any]) -> str:
-    """Return the template of a web address.
+def option_value(name: str, extra: Mapping[str, Any]) -> Any:
+    """Return the value of an option, or its default where it is not given.
 
-    :param key: ``dataset_url`` or ``page_url``
+    :param name: of a row of :data:`~airflow_provider_anaplat.connection_form.OPTIONS`
     :param extra: the extras; an empty one is as if not given
-    :raises AnaplatSettingsError: it is no web address, or holds something else in braces
+    :raises AnaplatSettingsError: it is unusable
     """
-    given = extra.get(key)
-    return _converted(key, given, lambda value: _url(value, _IN_BRACES[key])) if given else URL_TEMPLATES[key]
+    option = BY_NAME[name]
+    value = _value(option, extra.get(name))
+    return option.default if value is None else value
 
 
 def _base_url(host: str, schema: str, port: int | str | None) -> str:
@@ -93,104 +80,11 @@ def _base_url(host: str, schema: str, port: int | str | None) -> str:
     return f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
 
 
-def _converted(key: str, value: Any, convert: Callable[[Any], Any]) -> Any:
+def _value(option: Option, given: Any) -> Any:
+    if given in (None, "", {}):
+        return None
     try:
-        return convert(value)
+        return option.kind.convert(given)
     except (TypeError, ValueError) as error:
         # The value could be a secret in the wrong place, so it is not shown.
-        raise AnaplatSettingsError(f"The connection's extra {key!r} is unusable: {error}.") from None
-
-
-def _seconds(value: Any) -> float:
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        raise ValueError("it must be a number of seconds") from None
-    if isinstance(value, bool) or not 0 < seconds < float("inf"):
-        raise ValueError("it must be a number of seconds above 0")
-    return seconds
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not str(value).strip().isdigit():
-        raise ValueError("it must be a whole number, 0 or more")
-    return int(value)
-
-
-def _at_least_one(value: Any) -> int:
-    if isinstance(value, bool) or not str(value).strip().isdigit() or int(value) < 1:
-        raise ValueError("it must be a whole number, 1 or more")
-    return int(value)
-
-
-def _verify(value: Any) -> bool | str:
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("it must be true, false, or the path of a CA bundle")
-    word = value.strip().lower()
-    return True if word in _TRUE else False if word in _FALSE else value.strip()
-
-
-def _cert(value: Any) -> str | tuple[str, str]:
-    parts = _parsed(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
-    if isinstance(parts, str):
-        return parts
-    if not isinstance(parts, list | tuple) or len(parts) != 2 or not all(isinstance(p, str) for p in parts):
-        raise ValueError("it must be a path, or a list of the certificate's and the key's path")
-    return parts[0], parts[1]
-
-
-def _proxies(value: Any) -> dict[str, str]:
-    proxies = _parsed(value) if isinstance(value, str) else value
-    if not isinstance(proxies, dict) or not all(isinstance(v, str) for v in proxies.values()):
-        raise ValueError('it must be a JSON object of proxy addresses, such as {"https": "http://proxy:3128"}')
-    return proxies
-
-
-def _task_status(value: Any) -> dict[str, Any]:
-    call = _parsed(value) if isinstance(value, str) else value
-    if not isinstance(call, dict):
-        raise ValueError('it must be a JSON object, such as {"path": "/public-api/task/status"}')
-    return call
-
-
-def _parsed(text: str) -> Any:
-    """Return what JSON text stands for, or None, which no extra takes."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _url(value: Any, in_braces: Set[str]) -> str:
-    template = _text(value)
-    names = ", ".join(f"{{{name}}}" for name in sorted(in_braces))
-    if not {name for _, name, _, _ in Formatter().parse(template) if name is not None} <= in_braces:
-        raise ValueError(f"it may hold {names} in braces, and nothing else")
-    if not template.startswith(("http://", "https://", "{base_url}")):
-        raise ValueError("it must start with http://, https:// or {base_url}")
-    return template
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("it must be a text")
-    return value.strip()
-
-
-# Each of the extras has its field in the connection form.
-_EXTRAS: dict[str, Callable[[Any], Any]] = {
-    "user_token": _text,
-    "connect_timeout": _seconds,
-    "read_timeout": _seconds,
-    "max_retries": _count,
-    "max_connections": _at_least_one,
-    "max_answer_mb": _at_least_one,
-    "verify": _verify,
-    "cert": _cert,
-    "proxies": _proxies,
-    "task_status": _task_status,
-}
-
-KNOWN_EXTRAS = frozenset({*_EXTRAS, *EXTENSION_EXTRAS, *URL_TEMPLATES})
+        raise AnaplatSettingsError(f"The connection's extra {option.name!r} is unusable: {error}.") from None

@@ -188,7 +188,7 @@ def test_whatever_way_a_connection_is_made_the_client_is_the_same(settings: dict
     expected = Settings(
         "https://bi.example.com/prefix", TOKEN, user_token="u", connect_timeout=5, read_timeout=60.5,
         max_retries=2, max_connections=8, max_answer_mb=2048, verify=False, cert=__file__,
-        proxies=EXTRA["proxies"], task_status=EXTRA["task_status"],
+        proxies=EXTRA["proxies"], task_status=EXTRA["task_status"], observer=None,
     )  # fmt: skip
     assert Settings(**settings[way]) == expected
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import json
 from typing import Any
 from urllib.parse import quote
@@ -12,12 +13,12 @@ import jsonschema
 import pytest
 from running import AIRFLOW_2, RELEASE, WarmAirflow
 
-from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat._airflow.releases import Connection
-from airflow_provider_anaplat.connection_form import FIELDS
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.connection_form import FIELDS, OPTIONS
 from airflow_provider_anaplat.errors import AnaplatSettingsError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.hooks.settings import KNOWN_EXTRAS, client_arguments
+from airflow_provider_anaplat.hooks.settings import client_arguments
 
 # Where a release keeps what hides secrets.
 MASKER = (
@@ -28,8 +29,9 @@ MASKER = (
     else "airflow.sdk.log"
 )
 
-# What a person could put into each field.
+# What a person could put into each field: its example, or something that is not the default.
 FILLED: dict[str, Any] = {
+    **{option.name: option.example for option in OPTIONS},
     "user_token": "u",
     "connect_timeout": 5,
     "read_timeout": 60.5,
@@ -52,10 +54,20 @@ def arguments(extra: dict[str, Any]) -> dict[str, Any]:
     return client_arguments(host="bi.example.com", schema=None, port=None, password="t", extra=extra)
 
 
-def test_each_extra_has_its_field_and_each_field_its_extra() -> None:
-    assert set(FIELDS) == set(FILLED) == KNOWN_EXTRAS
-    standard = {"host", "schema", "port", "password", "extra"}
-    assert set(connection_form.PLACEHOLDERS) <= standard | set(FIELDS)
+def test_each_option_of_the_client_is_an_argument_of_it_with_the_same_default() -> None:
+    taken = inspect.signature(AnaplatClient).parameters
+    of_the_client = [option for option in OPTIONS if option.read_by == "client"]
+    assert {option.name: option.default for option in of_the_client} == {
+        option.name: taken[option.name].default for option in of_the_client
+    }
+
+
+def test_no_row_stands_twice_and_each_names_its_default_once() -> None:
+    assert len(FIELDS) == len(OPTIONS)
+    assert [
+        option.name for option in OPTIONS if option.help.count("efault") + (option.default is not None) > 1
+    ] == []
+    assert "By default 256." in FIELDS["max_answer_mb"]["description"]
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -49,17 +49,17 @@ class Settings:
 
     base_url: str
     token: str = field(repr=False)
-    user_token: str | None = field(default=None, repr=False)
-    connect_timeout: float = 10
-    read_timeout: float = 300
-    max_retries: int = 4
-    max_connections: int | None = None
-    max_answer_mb: int = 256
-    verify: bool | str = True
-    cert: str | tuple[str, str] | None = None
-    proxies: Mapping[str, str] | None = field(default=None, repr=False)
-    task_status: Mapping[str, Any] | None = None
-    observer: Observer | None = field(default=None, repr=False, compare=False)
+    user_token: str | None = field(repr=False)
+    connect_timeout: float
+    read_timeout: float
+    max_retries: int
+    max_connections: int | None
+    max_answer_mb: int
+    verify: bool | str
+    cert: str | tuple[str, str] | None
+    proxies: Mapping[str, str] | None = field(repr=False)
+    task_status: Mapping[str, Any] | None
+    observer: Observer | None = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
