@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.paths import place_of
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class AnaplatAccessReportOperator(AnaplatOperator):
 
     Raises :class:`AirflowFailException` where the platform refuses, :class:`AnaplatError` where a retry may help,
     and :class:`AnaplatOutputError` where the file cannot be written.
+
+    How-to: :doc:`howto/report-access`. Example::
+
+        AnaplatAccessReportOperator(task_id="access", user_ids=["u1", "u2"], output_path="/data/access.csv")
     """
 
     template_fields: Sequence[str] = ("user_ids", "output_path", "file_format", "page_types", "anaplat_conn_id")
@@ -62,9 +67,10 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         page_types: Sequence[str] = (),
         concurrency: int = 8,
         on_user_error: Literal["fail", "report"] = "fail",
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.user_ids = user_ids
         self.output_path = output_path
         self.file_format = file_format

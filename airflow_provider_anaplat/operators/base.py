@@ -126,9 +126,10 @@ class AnaplatRowsOperator(AnaplatOperator):
         on_cast_error: OnCastError = "fail",
         on_change: OnChange = "restart",
         max_restarts: int = 3,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.ds_id = ds_id
         self.sort_by = sort_by
         self.sort_type = sort_type

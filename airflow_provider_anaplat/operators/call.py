@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ class AnaplatCallOperator(AnaplatOperator):
     Raises :class:`AirflowFailException`, which Airflow does not retry, at a path outside ``/public-api/``, where
     the platform refuses, and where it is not known whether it carried the call out; :class:`AnaplatError` where a
     retry may help.
+
+    How-to: :doc:`howto/call-operation`. Example::
+
+        AnaplatCallOperator(task_id="call", path="/public-api/page/list", repeatable=True)
     """
 
     template_fields: Sequence[str] = ("path", "json", "query", "method", "anaplat_conn_id")
@@ -52,10 +57,11 @@ class AnaplatCallOperator(AnaplatOperator):
         method: str = "POST",
         token_in: TokenPlace = "body",
         repeatable: bool = False,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("multiple_outputs", False)
-        super().__init__(**kwargs)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.path = path
         self.json = json
         self.query = query

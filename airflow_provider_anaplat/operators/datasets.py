@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat._airflow.task_state import run_began, task_state
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
+from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
-from airflow_provider_anaplat.waiting.states import State, StateTable
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, State, StateTable
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -48,6 +50,13 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         Airflow's retries look once more and send the request again, at the risk of a second dataset
     :param wait_for_completion: wait until the creation of the dataset, created or found, has left 处理中
         (processing)
+    :param deferrable: wait in the triggerer instead of a worker
+    :param poll_interval: seconds between two looks; deferred, the shortest of all waiters of the connection
+    :param timeout: seconds to wait at most
+    :param max_poll_failures: failures of the dataset list in a row before the task fails with the last one
+    :param success_states: words that mean done
+    :param failure_states: words that mean failed
+    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Whatever ``if_exists`` says, one DAG run creates at most one dataset. The request is never repeated blindly:
@@ -57,9 +66,6 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     the name that is younger than the DAG run, by the platform's clock; someone else's that was created meanwhile
     cannot be told apart. Without ``parent_dir_id``, it looks in all directories for its own.
 
-    Further arguments, and which time-out ends the wait: those of
-    :class:`~airflow_provider_anaplat.operators.waiting.AnaplatWaitingOperator`.
-
     Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them; of a dataset that was
     found, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None. With
     ``wait_for_completion``, ``taskId`` and what the sensor returns.
@@ -67,6 +73,15 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     Raises :class:`AirflowFailException`, which Airflow does not retry, where the platform refuses the name or the
     account, where ``if_exists`` is ``fail`` and the name is taken, where several datasets fit, and where the
     answer was lost and the dataset does not appear; :class:`AnaplatError` where a retry may help.
+
+    How-to: :doc:`howto/create-dataset`. Example::
+
+        create = AnaplatCreateDatasetOperator(
+            task_id="create",
+            account_id="ac1",
+            name="sales",
+            table_query={"query_type": "query", "query": "select * from sales"},
+        )
     """
 
     template_fields: Sequence[str] = (
@@ -102,9 +117,28 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         reconcile_timeout: float = 60,
         in_doubt: Literal["fail", "resend"] = "fail",
         wait_for_completion: bool = False,
+        deferrable: bool = DEFERRABLE,
+        poll_interval: float = 60,
+        timeout: float = 7 * 24 * 3600,
+        max_poll_failures: int = 10,
+        success_states: Sequence[str] = SUCCESS_STATES,
+        failure_states: Sequence[str] = FAILURE_STATES,
+        unknown_state: Literal["wait", "fail"] = "wait",
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(wait_for_completion=wait_for_completion, **kwargs)
+        super().__init__(
+            wait_for_completion=wait_for_completion,
+            deferrable=deferrable,
+            poll_interval=poll_interval,
+            timeout=timeout,
+            max_poll_failures=max_poll_failures,
+            success_states=success_states,
+            failure_states=failure_states,
+            unknown_state=unknown_state,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.account_id = account_id
         self.name = name
         self.table_query = table_query
@@ -211,6 +245,10 @@ class AnaplatSchemaCheckOperator(AnaplatOperator):
 
     Raises :class:`AirflowFailException`, which Airflow does not retry, where the columns differ;
     :class:`AnaplatError` where the platform does not answer.
+
+    How-to: :doc:`howto/check-schema`. Example::
+
+        AnaplatSchemaCheckOperator(task_id="check", ds_id="ds1", columns={"city": "STRING", "sales": "DOUBLE"})
     """
 
     template_fields: Sequence[str] = ("ds_id", "columns", "anaplat_conn_id")
@@ -221,9 +259,10 @@ class AnaplatSchemaCheckOperator(AnaplatOperator):
         ds_id: str,
         columns: Mapping[str, str | None] | Sequence[str] | Sequence[Mapping[str, str]],
         allow_extra: bool = False,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.ds_id = ds_id
         self.columns = columns
         self.allow_extra = allow_extra

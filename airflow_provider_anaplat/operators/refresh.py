@@ -11,8 +11,9 @@ from airflow_provider_anaplat._airflow.task_state import retried_since, task_sta
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
+from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrigger
-from airflow_provider_anaplat.waiting.states import StateTable
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, StateTable
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -52,8 +53,15 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         Airflow's retries ask again, at the risk of a second update
     :param probe: wait for the dataset in the ``list``, or for the ``task`` whose id the platform has answered, on
         deployments that can be asked for one: an update that fails without moving ``utime`` ends then
-
-    Further arguments: those of :class:`~airflow_provider_anaplat.operators.waiting.AnaplatWaitingOperator`.
+    :param wait_for_completion: wait, rather than end once the platform has accepted the work
+    :param deferrable: wait in the triggerer instead of a worker
+    :param poll_interval: seconds between two looks; deferred, the shortest of all waiters of the connection
+    :param timeout: seconds to wait at most
+    :param max_poll_failures: failures of the dataset list in a row before the task fails with the last one
+    :param success_states: words that mean done
+    :param failure_states: words that mean failed
+    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
     the dataset, after the update or, without ``wait_for_completion``, before it; and ``taskId``, None where the
@@ -62,6 +70,10 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     Raises :class:`AirflowFailException` where the update failed, or where it is not known whether it was accepted,
     :class:`AirflowTaskTimeout` where it took too long, and :class:`AnaplatError` where the platform refused or
     cannot be asked.
+
+    How-to: :doc:`howto/refresh-dataset`. Example::
+
+        AnaplatRefreshDatasetOperator(task_id="refresh", ds_id="ds1", deferrable=True)
     """
 
     template_fields: Sequence[str] = ("ds_id", "body", "path", "method", "token_in", "anaplat_conn_id")
@@ -78,9 +90,29 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         if_running: Literal["follow", "fail", "request"] = "follow",
         in_doubt: Literal["fail", "resend"] = "fail",
         probe: Literal["list", "task"] = "list",
+        wait_for_completion: bool = True,
+        deferrable: bool = DEFERRABLE,
+        poll_interval: float = 60,
+        timeout: float = 7 * 24 * 3600,
+        max_poll_failures: int = 10,
+        success_states: Sequence[str] = SUCCESS_STATES,
+        failure_states: Sequence[str] = FAILURE_STATES,
+        unknown_state: Literal["wait", "fail"] = "wait",
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            wait_for_completion=wait_for_completion,
+            deferrable=deferrable,
+            poll_interval=poll_interval,
+            timeout=timeout,
+            max_poll_failures=max_poll_failures,
+            success_states=success_states,
+            failure_states=failure_states,
+            unknown_state=unknown_state,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.ds_id = ds_id
         self.body = body
         self.path = path

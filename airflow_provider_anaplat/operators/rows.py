@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.paths import place_of
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.output.formats import Formulas
     from airflow_provider_anaplat.output.place import Place
     from airflow_provider_anaplat.output.streams import Encoding
+    from airflow_provider_anaplat.rows.export import OnCastError, OnChange
     from airflow_provider_anaplat.rows.targets import Target
 
 
@@ -24,10 +26,9 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     What is exported appears when it is complete; after a failure the path is as it was before. CSV holds the
     platform's own text, with null as an empty field and the empty text as ``""``. Parquet and NDJSON are
     typed: INT and LONG as 64-bit integers, DOUBLE as float, DATE as date, everything else as text. A repeated
-    column name gets a number: ``a``, ``a (2)``. How the rows are read, with ``ds_id``, ``sort_by``,
-    ``sort_type``, ``filter``, ``page_size``, ``concurrency``, ``max_rows``, ``on_cast_error``, ``on_change`` and
-    ``max_restarts``, :class:`AnaplatRowsOperator` says.
+    column name gets a number: ``a``, ``a (2)``. How the rows are read, :class:`AnaplatRowsOperator` says.
 
+    :param ds_id: id of the dataset (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key``; with
         ``rows_per_file``, of a folder (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and
@@ -42,6 +43,16 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         spreadsheet would calculate: cells and column names that begin with ``=``, ``+``, ``-``, ``@``, a tab or a
         line break; numbers such as ``-5`` stay. Within a cell, the four signs get it behind a line break, and
         behind a comma, semicolon, bar or tab that is not the delimiter, since another reader may take it for one
+    :param sort_by: name of the column to sort by (templated)
+    :param sort_type: ``asc`` or ``desc`` (templated)
+    :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
+    :param page_size: rows a request asks for, 50,000 at most
+    :param concurrency: requests in flight at most
+    :param max_rows: rows to export at most; by default all
+    :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
+    :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
+    :param max_restarts: how often to start again
+    :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime``
     of the dataset, and ``bytes``.
@@ -49,6 +60,10 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     Raises :class:`AnaplatExportError` where the rows are not whole, fit no type or cannot be written, and another
     :class:`AnaplatError` where the platform does not answer; :class:`AirflowFailException`, which
     Airflow does not retry, where it refuses.
+
+    How-to: :doc:`howto/export-rows`. Example::
+
+        AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path="/data/sales-{{ ds }}.parquet")
     """
 
     template_fields: Sequence[str] = (*AnaplatRowsOperator.template_fields, "output_path", "file_format")
@@ -56,6 +71,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     def __init__(
         self,
         *,
+        ds_id: str,
         output_path: str,
         file_format: str | None = None,
         rows_per_file: int | None = None,
@@ -63,9 +79,32 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         header: bool = True,
         encoding: Encoding = "utf-8",
         csv_formulas: Formulas = "keep",
+        sort_by: str | None = None,
+        sort_type: Literal["asc", "desc"] = "asc",
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the platform's name of the field
+        page_size: int = 50_000,
+        concurrency: int = 4,
+        max_rows: int | None = None,
+        on_cast_error: OnCastError = "fail",
+        on_change: OnChange = "restart",
+        max_restarts: int = 3,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            ds_id=ds_id,
+            sort_by=sort_by,
+            sort_type=sort_type,
+            filter=filter,
+            page_size=page_size,
+            concurrency=concurrency,
+            max_rows=max_rows,
+            on_cast_error=on_cast_error,
+            on_change=on_change,
+            max_restarts=max_restarts,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.output_path = output_path
         self.file_format = file_format
         self.rows_per_file = rows_per_file

@@ -11,6 +11,7 @@ from airflow_provider_anaplat._airflow.paths import path_of
 from airflow_provider_anaplat._airflow.queries import query
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat._airflow.task_state import folder_state, task_state
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     Raises :class:`AirflowFailException`, which Airflow does not retry, where users are not fit to be sent (the
     first 200 problems, by index, line or row, without any password; nothing was sent), are rejected or in doubt,
     and where the platform reports another number than were sent; and :class:`AnaplatError` where a retry may help.
+
+    How-to: :doc:`howto/provision-users`. Example::
+
+        AnaplatCreateUsersOperator(task_id="users", users_path="/data/users.csv", existing_users="skip")
     """
 
     template_fields: Sequence[str] = (
@@ -131,9 +136,10 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         in_doubt: InDoubt = "fail",
         progress_path: str | None = None,
         password_encoding: PasswordEncoding = "plain",
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.users = users
         self.users_path = users_path
         self.users_sql = users_sql

@@ -8,9 +8,10 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout, conf
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
-from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger, plain, result_of
+from airflow_provider_anaplat.triggers.base import DEFERRABLE, AnaplatWaitTrigger, plain, result_of
 from airflow_provider_anaplat.waiting.conditions import Condition
 from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
 from airflow_provider_anaplat.waiting.wait import Wait, wait_here
@@ -37,6 +38,7 @@ class AnaplatWaitingOperator(AnaplatOperator):
     :param success_states: words that mean done
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param anaplat_conn_id: id of the Airflow connection (templated)
     """
 
     # What the task has returned, once it has; OpenLineage's listener asks in the same process.
@@ -46,16 +48,17 @@ class AnaplatWaitingOperator(AnaplatOperator):
         self,
         *,
         wait_for_completion: bool = True,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFERRABLE,
         poll_interval: float = 60,
         timeout: float = 7 * 24 * 3600,
         max_poll_failures: int = 10,
         success_states: Sequence[str] = SUCCESS_STATES,
         failure_states: Sequence[str] = FAILURE_STATES,
         unknown_state: Literal["wait", "fail"] = "wait",
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.wait_for_completion = wait_for_completion
         self.deferrable = deferrable
         self.poll_interval = poll_interval

@@ -18,12 +18,12 @@ from airflow_provider_anaplat._airflow.releases import (
     AirflowSkipException,
     BaseSensorOperator,
     PokeReturnValue,
-    conf,
 )
 from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import (
     CAN_BEGIN_IN_TRIGGERER,
+    DEFERRABLE,
     AnaplatWaitTrigger,
     deadline_in,
     is_json,
@@ -64,7 +64,7 @@ class AnaplatSensor(BaseSensorOperator):
         self,
         *,
         max_poll_failures: int = 10,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFERRABLE,
         start_from_trigger: bool = False,
         anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
+from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetFreshnessTrigger, AnaplatDatasetTaskTrigger
 from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
 
@@ -45,9 +47,12 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param task_status: with ``probe="task"``, how to ask, where the connection's extra ``task_status`` does not
         say it: ``path``, ``method``, ``params``, ``auth_in`` (``query``, ``header`` or ``body``); ``{taskId}``
         stands for the id (templated)
-
-    Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`, which also
-    says how the ways of waiting compare.
+    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param deferrable: wait in the triggerer instead of a worker
+    :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
+        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        output, the sensor defers from a worker
+    :param anaplat_conn_id: id of the Airflow connection (templated)
 
     ``probe="task"`` is **an extension**: the contract does not describe the call, and public material no more than
     ``GET /public-api/task/status``, the default. ``result`` of the task, where it is a word, says whether it is
@@ -61,6 +66,10 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
 
     Raises :class:`AirflowFailException` where the creation failed, :class:`AirflowSensorTimeout` where it took
     too long, :class:`AnaplatError` where the list cannot be had.
+
+    How-to: :doc:`howto/wait-for-dataset`. Example::
+
+        AnaplatDatasetTaskSensor(task_id="created", ds_id=create.output["dsId"], deferrable=True)
     """
 
     trigger = AnaplatDatasetTaskTrigger
@@ -76,9 +85,19 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
         probe: Literal["list", "task"] = "list",
         platform_task_id: str | None = None,
         task_status: Mapping[str, Any] | None = None,
+        max_poll_failures: int = 10,
+        deferrable: bool = DEFERRABLE,
+        start_from_trigger: bool = False,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            max_poll_failures=max_poll_failures,
+            deferrable=deferrable,
+            start_from_trigger=start_from_trigger,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.ds_id = ds_id
         self.success_states = success_states
         self.failure_states = failure_states
@@ -101,14 +120,22 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     :param success_states: words that mean that an update succeeded
     :param failure_states: words that mean that it failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
-
-    Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`.
+    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param deferrable: wait in the triggerer instead of a worker
+    :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
+        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        output, the sensor defers from a worker
+    :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
     the dataset.
 
     Raises :class:`AirflowFailException` where the update failed, :class:`AirflowSensorTimeout` where it took too
     long, :class:`AnaplatError` where the list cannot be had.
+
+    How-to: :doc:`howto/wait-for-fresh-data`. Example::
+
+        AnaplatDatasetFreshnessSensor(task_id="fresh", ds_id="ds1", newer_than="{{ data_interval_end }}")
     """
 
     trigger = AnaplatDatasetFreshnessTrigger
@@ -122,9 +149,19 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
         success_states: Sequence[str] = SUCCESS_STATES,
         failure_states: Sequence[str] = FAILURE_STATES,
         unknown_state: Literal["wait", "fail"] = "wait",
+        max_poll_failures: int = 10,
+        deferrable: bool = DEFERRABLE,
+        start_from_trigger: bool = False,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            max_poll_failures=max_poll_failures,
+            deferrable=deferrable,
+            start_from_trigger=start_from_trigger,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.ds_id = ds_id
         self.newer_than = newer_than
         self.success_states = success_states

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatPageLink, link_page
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
+from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.subscriptions import AnaplatSubscriptionTrigger
 from airflow_provider_anaplat.waiting.states import NOT_SENT_STATES, SENT_STATES
 
@@ -27,14 +29,22 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
     :param success_states: words of ``lastSendStatus`` that mean sent; the contract shows ``SUCCESS`` alone
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
-
-    Further arguments: those of :class:`~airflow_provider_anaplat.sensors.base.AnaplatSensor`.
+    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param deferrable: wait in the triggerer instead of a worker
+    :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
+        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        output, the sensor defers from a worker
+    :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``subscriptions``: of each plan ``scId``, ``name``, ``scType``, ``resourceId``, ``lastSendTime``
     (milliseconds since the epoch) and ``lastSendStatus``.
 
     Raises :class:`AirflowFailException` where a send failed or can never be, :class:`AirflowSensorTimeout` where
     it took too long, :class:`AnaplatError` where the plans cannot be had.
+
+    How-to: :doc:`howto/wait-for-subscriptions`. Example::
+
+        AnaplatSubscriptionSensor(task_id="sent", subscription_ids=["sc1"], deferrable=True)
     """
 
     trigger = AnaplatSubscriptionTrigger
@@ -49,9 +59,19 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
         success_states: Sequence[str] = SENT_STATES,
         failure_states: Sequence[str] = NOT_SENT_STATES,
         unknown_state: Literal["wait", "fail"] = "wait",
+        max_poll_failures: int = 10,
+        deferrable: bool = DEFERRABLE,
+        start_from_trigger: bool = False,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            max_poll_failures=max_poll_failures,
+            deferrable=deferrable,
+            start_from_trigger=start_from_trigger,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.subscription_ids = subscription_ids
         self.sent_after = sent_after
         self.success_states = success_states

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
+    from airflow_provider_anaplat.rows.export import OnCastError, OnChange
     from airflow_provider_anaplat.sql.ledger import LoadKey
     from airflow_provider_anaplat.sql.session import Session
     from airflow_provider_anaplat.sql.target import Mode, SqlTarget
@@ -32,16 +34,25 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     loaded: run again or cleared, they load nothing and return what the line says. To load again, delete the line
     or start another DAG run.
 
-    How the rows are read, with ``ds_id``, ``sort_by``, ``sort_type``, ``filter``, ``page_size``,
-    ``concurrency``, ``max_rows``, ``on_cast_error``, ``on_change`` and ``max_restarts``,
-    :class:`AnaplatRowsOperator` says.
+    How the rows are read, :class:`AnaplatRowsOperator` says.
 
+    :param ds_id: id of the dataset (templated)
     :param sql_conn_id: id of the database's Airflow connection, of any type whose hook speaks DB-API (templated)
     :param table: name of the table, without its schema (templated)
     :param schema: its schema, or in MySQL its database; by default the connection's own (templated)
     :param mode: ``replace`` all rows, ``append`` to them, or ``upsert``: update each by its keys, or insert it
     :param key_columns: with ``upsert``, the columns that tell rows apart; the table must have a primary key or a
         unique index over exactly these, and gets one where it is created (templated)
+    :param sort_by: name of the column to sort by (templated)
+    :param sort_type: ``asc`` or ``desc`` (templated)
+    :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
+    :param page_size: rows a request asks for, 50,000 at most
+    :param concurrency: requests in flight at most
+    :param max_rows: rows to export at most; by default all
+    :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
+    :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
+    :param max_restarts: how often to start again
+    :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``table``, ``mode``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime`` of
     the dataset, and ``alreadyLoaded``: whether an earlier attempt had appended the rows.
@@ -49,6 +60,10 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     Raises :class:`AnaplatLoadError` where the database refuses or the table does not fit, another
     :class:`AnaplatExportError` where the rows are not whole or fit no type, and another :class:`AnaplatError`
     where the platform does not answer.
+
+    How-to: :doc:`howto/load-into-sql`. Example::
+
+        AnaplatToSqlOperator(task_id="load", ds_id="ds1", sql_conn_id="warehouse", table="sales")
     """
 
     template_fields: Sequence[str] = (
@@ -62,14 +77,38 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     def __init__(
         self,
         *,
+        ds_id: str,
         sql_conn_id: str,
         table: str,
         schema: str | None = None,
         mode: Mode = "replace",
         key_columns: Sequence[str] | None = None,
+        sort_by: str | None = None,
+        sort_type: Literal["asc", "desc"] = "asc",
+        filter: Mapping[str, Any] | None = None,  # noqa: A002 - the platform's name of the field
+        page_size: int = 50_000,
+        concurrency: int = 4,
+        max_rows: int | None = None,
+        on_cast_error: OnCastError = "fail",
+        on_change: OnChange = "restart",
+        max_restarts: int = 3,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            ds_id=ds_id,
+            sort_by=sort_by,
+            sort_type=sort_type,
+            filter=filter,
+            page_size=page_size,
+            concurrency=concurrency,
+            max_rows=max_rows,
+            on_cast_error=on_cast_error,
+            on_change=on_change,
+            max_restarts=max_restarts,
+            anaplat_conn_id=anaplat_conn_id,
+            **kwargs,
+        )
         self.sql_conn_id = sql_conn_id
         self.table = table
         self.schema = schema

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, conf
 from airflow_provider_anaplat.errors import from_json, to_json
 from airflow_provider_anaplat.triggers.poller import Watch
 from airflow_provider_anaplat.waiting.conditions import Condition
@@ -22,6 +22,8 @@ from airflow_provider_anaplat.waiting.wait import Outcome, Wait
 VERSION = 2
 # Only an Airflow that renders a trigger's templates can begin a task in the triggerer (3.3).
 CAN_BEGIN_IN_TRIGGERER = hasattr(BaseTrigger, "render_template_fields")
+# Where Airflow's configuration says that operators defer unless told otherwise.
+DEFERRABLE = conf.getboolean("operators", "default_deferrable", fallback=False)
 # How long a wait that begins when its time is up already may take for its one look.
 _FIRST_LOOK = 30.0
 
