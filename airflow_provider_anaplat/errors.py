@@ -5,6 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+__all__ = [
+    "AnaplatAccessRefusedError",
+    "AnaplatAccessReportError",
+    "AnaplatAnswerTooLargeError",
+    "AnaplatAuthenticationError",
+    "AnaplatCellError",
+    "AnaplatClosedError",
+    "AnaplatConnectTimeoutError",
+    "AnaplatConnectionError",
+    "AnaplatDamagedStateError",
+    "AnaplatDatasetChangedError",
+    "AnaplatDatasetExistsError",
+    "AnaplatError",
+    "AnaplatExportError",
+    "AnaplatInvalidAnswerError",
+    "AnaplatInvalidUsersError",
+    "AnaplatLoadError",
+    "AnaplatNeedsAPersonError",
+    "AnaplatNotFoundError",
+    "AnaplatNotSeenError",
+    "AnaplatOutcomeUnknownError",
+    "AnaplatOutputError",
+    "AnaplatPermissionError",
+    "AnaplatProvisioningError",
+    "AnaplatRateLimitedError",
+    "AnaplatRedirectError",
+    "AnaplatRefusedError",
+    "AnaplatRequestError",
+    "AnaplatRowCountError",
+    "AnaplatSchemaChangedError",
+    "AnaplatServerError",
+    "AnaplatSettingsError",
+    "AnaplatSourceChangedError",
+    "AnaplatSourceError",
+    "AnaplatTimeoutError",
+    "AnaplatTruncatedAnswerError",
+    "AnaplatUnplannedError",
+    "AnaplatUnreachableError",
+    "AnaplatUnrepeatableError",
+    "AnaplatUnsettledError",
+    "AnaplatUserCountError",
+    "AnaplatUsersInDoubtError",
+    "AnaplatUsersRejectedError",
+]
+
 
 class AnaplatError(Exception):
     """Anything that went wrong in talking to the platform.

@@ -7,8 +7,7 @@ import os
 import pendulum
 from airflow.sdk import DAG, Asset, AssetWatcher
 
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
+from airflow_provider_anaplat import AnaplatDatasetUpdatedTrigger, AnaplatExportRowsOperator
 
 EXPORT_PATH = os.environ.get("ANAPLAT_EXPORT_PATH", "/tmp/anaplat")  # noqa: S108 - yours will be another
 DS_ID = os.environ.get("ANAPLAT_DS_ID", "ds1")

@@ -8,10 +8,12 @@ from typing import Any
 import pendulum
 from airflow.sdk import DAG, Asset, task
 
-from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor
+from airflow_provider_anaplat import (
+    AnaplatDatasetFreshnessSensor,
+    AnaplatExportRowsOperator,
+    AnaplatHook,
+    AnaplatRefreshDatasetOperator,
+)
 
 EXPORT_PATH = os.environ.get("ANAPLAT_EXPORT_PATH", "/tmp/anaplat")  # noqa: S108 - yours will be another
 DS_IDS = os.environ.get("ANAPLAT_DS_IDS", "ds1,ds2,ds3").split(",")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
+from airflow_provider_anaplat import AnaplatCreateUsersOperator
 
 with DAG(
     dag_id="anaplat_provision_users",

@@ -7,10 +7,12 @@ import os
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+from airflow_provider_anaplat import (
+    AnaplatCreateDatasetOperator,
+    AnaplatCreateUsersOperator,
+    AnaplatDatasetTaskSensor,
+    AnaplatExportRowsOperator,
+)
 
 EXPORT_PATH = os.environ.get("ANAPLAT_EXPORT_PATH", "/tmp/anaplat")  # noqa: S108 - yours will be another
 

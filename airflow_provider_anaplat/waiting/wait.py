@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from airflow_provider_anaplat.client.metrics import POLLS
 from airflow_provider_anaplat.errors import PASSING_ERRORS, AnaplatError, to_json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
     from airflow_provider_anaplat.waiting.conditions import Condition
 
-    Look = Lookup[Any] | Exception
+    Look: TypeAlias = Lookup[Any] | Exception
 
 _QUIET = 300.0  # seconds without a word in the log
 _LONGEST_BACKOFF = 300.0  # seconds; an interval that is longer stays as it is

@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG, task
 
-from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+from airflow_provider_anaplat import AnaplatCallOperator
 
 with DAG("call_operation", schedule=None, start_date=pendulum.datetime(2026, 1, 1)):
     ask = AnaplatCallOperator(

@@ -3,8 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.datasets import AnaplatSchemaCheckOperator
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat import AnaplatExportRowsOperator, AnaplatSchemaCheckOperator
 
 with DAG("check_schema", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     check = AnaplatSchemaCheckOperator(

@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.partitioned import partitioned_export
+from airflow_provider_anaplat import partitioned_export
 
 with DAG(
     "export_by_several_workers",

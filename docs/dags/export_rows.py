@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat import AnaplatExportRowsOperator
 
 with DAG("export_rows", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     AnaplatExportRowsOperator(task_id="all_rows", ds_id="ds1", output_path="/data/sales.parquet", sort_by="id")

@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
+from airflow_provider_anaplat import AnaplatToSqlOperator
 
 with DAG("load_into_sql", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     AnaplatToSqlOperator(

@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
+from airflow_provider_anaplat import AnaplatCreateUsersOperator
 
 with DAG("provision_users", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     AnaplatCreateUsersOperator(

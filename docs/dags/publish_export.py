@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG, Asset, task
 
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat import AnaplatExportRowsOperator
 
 sales_file = Asset("file:///data/published/sales.parquet")
 

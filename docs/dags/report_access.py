@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG, task
 
-from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
+from airflow_provider_anaplat import AnaplatAccessReportOperator
 
 with DAG("report_access", schedule="@monthly", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
 

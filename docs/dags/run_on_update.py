@@ -3,8 +3,7 @@
 import pendulum
 from airflow.sdk import DAG, Asset, AssetWatcher
 
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
+from airflow_provider_anaplat import AnaplatDatasetUpdatedTrigger, AnaplatExportRowsOperator
 
 sales = Asset(
     "sales",

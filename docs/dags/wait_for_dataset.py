@@ -3,8 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
+from airflow_provider_anaplat import AnaplatCreateDatasetOperator, AnaplatDatasetTaskSensor
 
 with DAG("wait_for_dataset", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     create = AnaplatCreateDatasetOperator.partial(

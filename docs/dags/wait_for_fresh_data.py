@@ -3,8 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor
+from airflow_provider_anaplat import AnaplatDatasetFreshnessSensor, AnaplatExportRowsOperator
 
 with DAG("wait_for_fresh_data", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     wait = AnaplatDatasetFreshnessSensor(

@@ -3,7 +3,7 @@
 import pendulum
 from airflow.sdk import DAG
 
-from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
+from airflow_provider_anaplat import AnaplatSubscriptionSensor
 
 with DAG("wait_for_subscriptions", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
     AnaplatSubscriptionSensor(

@@ -5,7 +5,7 @@ import json
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat import AnaplatExportRowsOperator
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 SALES = Table.of_rows([("id", "INT"), ("city", "STRING")], [["1", "Paris"], ["2", "Rome"]])

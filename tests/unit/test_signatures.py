@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import airflow_provider_anaplat
 from airflow_provider_anaplat._airflow.releases import BaseOperator
 from airflow_provider_anaplat.provider_info import get_provider_info
 
@@ -44,8 +45,9 @@ def ours(kind: type) -> list[type]:
     return [base for base in kind.__mro__[1:] if base.__module__.startswith("airflow_provider_anaplat")]
 
 
-def test_all_are_looked_at() -> None:
+def test_each_can_be_imported_from_the_top() -> None:
     assert len(CLASSES) >= 11
+    assert {kind.__name__ for kind in CLASSES} <= set(airflow_provider_anaplat.__all__)
 
 
 @every_class

@@ -8,10 +8,8 @@ from typing import Any
 
 import pendulum
 
+from airflow_provider_anaplat import AnaplatCreateDatasetOperator, AnaplatCreateUsersOperator, AnaplatHook
 from airflow_provider_anaplat._airflow.releases import DAG
-from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
 
 USERS = os.environ.get("ANAPLAT_TEST_USERS", "/nowhere/users.csv")
 DATASETS = ("held", "late", "unsent", "answered", "cleared")

@@ -6,12 +6,14 @@ import os
 
 import pendulum
 
+from airflow_provider_anaplat import (
+    AnaplatCreateDatasetOperator,
+    AnaplatExportRowsOperator,
+    AnaplatRefreshDatasetOperator,
+    AnaplatToSqlOperator,
+    partitioned_export,
+)
 from airflow_provider_anaplat._airflow.releases import DAG, Asset
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
-from airflow_provider_anaplat.operators.partitioned import partitioned_export
-from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
 OUTPUT = os.environ.get("ANAPLAT_TEST_OUTPUT", "/nowhere")
 

@@ -7,13 +7,15 @@ from typing import Any
 
 import pendulum
 
+from airflow_provider_anaplat import (
+    AnaplatCreateDatasetOperator,
+    AnaplatCreateUsersOperator,
+    AnaplatDatasetTaskSensor,
+    AnaplatExportRowsOperator,
+    AnaplatToSqlOperator,
+    partitioned_export,
+)
 from airflow_provider_anaplat._airflow.releases import DAG, task
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
-from airflow_provider_anaplat.operators.partitioned import partitioned_export
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
-from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
 OUTPUT = os.environ.get("ANAPLAT_TEST_OUTPUT", "/nowhere")
 COMMON = {"schedule": None, "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"), "catchup": False}

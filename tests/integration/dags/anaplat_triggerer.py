@@ -5,9 +5,8 @@ from __future__ import annotations
 import pendulum
 from airflow import __version__ as airflow_version
 
+from airflow_provider_anaplat import AnaplatDatasetTaskSensor, AnaplatDatasetUpdatedTrigger
 from airflow_provider_anaplat._airflow.releases import DAG, task
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
-from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
 
 # The local executor of Airflow 3.0 may start a task before the scheduler has written that it is queued, and then
 # fails it unrun.

@@ -11,9 +11,7 @@ from typing import Any
 import pendulum
 from airflow.sdk import DAG, task
 
-from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
+from airflow_provider_anaplat import AnaplatCreateUsersOperator, AnaplatExportRowsOperator, AnaplatHook
 
 OUTPUT = os.environ["ANAPLAT_TEST_OUTPUT"]
 PASSWORD = os.environ["ANAPLAT_TEST_PASSWORD"]

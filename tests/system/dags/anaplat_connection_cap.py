@@ -6,8 +6,8 @@ import os
 
 import pendulum
 
+from airflow_provider_anaplat import AnaplatExportRowsOperator
 from airflow_provider_anaplat._airflow.releases import DAG
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 EXPORTS = {"capped": 10, "uncapped": 3}
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import pendulum
 
+from airflow_provider_anaplat import (
+    AnaplatCreateDatasetOperator,
+    AnaplatCreateUsersOperator,
+    AnaplatDatasetTaskSensor,
+    AnaplatExportRowsOperator,
+)
 from airflow_provider_anaplat._airflow.releases import DAG
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 
 OUTPUT = os.environ["ANAPLAT_EXPORT_PATH"]
 USERS = os.environ["ANAPLAT_TEST_USERS"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pendulum
 
+from airflow_provider_anaplat import partitioned_export
 from airflow_provider_anaplat._airflow.releases import DAG
-from airflow_provider_anaplat.operators.partitioned import partitioned_export
 
 OUTPUT = os.environ["ANAPLAT_TEST_OUTPUT"]
 COMMON: dict[str, Any] = {

@@ -8,17 +8,20 @@ from typing import Any
 import pendulum
 from airflow.providers.openlineage.utils.selective_enable import enable_lineage
 
+from airflow_provider_anaplat import (
+    AnaplatAccessReportOperator,
+    AnaplatCallOperator,
+    AnaplatCreateDatasetOperator,
+    AnaplatCreateUsersOperator,
+    AnaplatDatasetTaskSensor,
+    AnaplatExportRowsOperator,
+    AnaplatRefreshDatasetOperator,
+    AnaplatSchemaCheckOperator,
+    AnaplatSubscriptionSensor,
+    AnaplatToSqlOperator,
+    partitioned_export,
+)
 from airflow_provider_anaplat._airflow.releases import DAG, BaseOperator
-from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
-from airflow_provider_anaplat.operators.call import AnaplatCallOperator
-from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator, AnaplatSchemaCheckOperator
-from airflow_provider_anaplat.operators.partitioned import partitioned_export
-from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
-from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
-from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
-from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
-from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
-from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
 OUTPUT = os.environ["ANAPLAT_EXPORT_PATH"]
 FAULTS = os.environ["ANAPLAT_TEST_FAULTS"].split(",")
