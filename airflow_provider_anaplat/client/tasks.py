@@ -30,7 +30,7 @@ class TaskStatusCall:
     path: str = GET_TASK.path
     method: str = GET_TASK.method
     params: Mapping[str, str] = field(default_factory=lambda: {"taskId": _PLACE})
-    auth_in: TokenPlace = GET_TASK.token_in
+    auth_in: TokenPlace = "query"
 
     @classmethod
     def of(cls, *given: Mapping[str, Any] | None) -> TaskStatusCall:

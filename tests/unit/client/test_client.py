@@ -301,7 +301,11 @@ def test_the_token_is_in_no_repr(client: AnaplatClient, platform: Simulator) -> 
 
 
 def test_the_extension_tells_who_exists(client: AnaplatClient, platform: Simulator) -> None:
-    assert [operation.name for operation in EXTENSIONS if operation.extension] == ["get_users", "get_task"]
+    assert [operation.name for operation in EXTENSIONS if operation.extension] == [
+        "get_users",
+        "get_task",
+        "sign_in",
+    ]
     assert not any(operation.extension for operation in OPERATIONS)
     platform.platform.users |= {"a": {}, "b": {}}
     assert client.find_users(["b", "c"]) == ["b"]
