@@ -42,6 +42,8 @@ CERTIFICATE = Kind({"type": ["string", "null"]}, values.certificate)
 PROXIES = Kind({"type": ["object", "null"]}, values.proxies)
 CALL = Kind({"type": ["object", "null"]}, values.call)
 STYLE = Kind({"type": ["string", "null"], "enum": ["post", "get"]}, values.text)
+# A text, not an object: Airflow hides what stands under "password" in an object, and would save it hidden.
+BODY = Kind({"type": ["string", "null"]}, values.body)
 PLACE = Kind({"type": ["string", "null"], "enum": ["body", "header", "query"]}, values.text)
 
 
@@ -90,6 +92,22 @@ OPTIONS = (
         "user_token", TEXT, "User token",
         "Sent in the X-Auth-Token header in place of the application token. It cannot renew itself.",
         secret=True,
+    ),
+    Option(
+        "user_password", TEXT, "Password of the login",
+        "The password of the user who signs in, where your platform asks for it; see sign_in_body.",
+        secret=True,
+    ),
+    Option(
+        "sign_in_path", TEXT, "Sign-in: path", "Where your platform signs users in.",
+        default=defaults.SIGN_IN_PATH, example="/public-api/sign-in",
+    ),
+    Option(
+        "sign_in_body", BODY, "Sign-in: body",
+        "What is sent there, as JSON; {login}, {token}, {password} and {password_base64} stand for the "
+        "connection's login, the application token and the user's password.",
+        default=defaults.SIGN_IN_BODY,
+        example='{"domain": "acme", "loginId": "{login}", "password": "{password_base64}"}',
     ),
     Option(
         "connect_timeout", SECONDS, "Connect time-out", "Seconds to wait for a connection.",
@@ -169,12 +187,18 @@ OPTIONS = (
 BY_NAME = {option.name: option for option in OPTIONS}
 FIELDS = {option.name: option.field() for option in OPTIONS}
 
-HIDDEN = ("login",)
-LABELS = {"host": "Platform address", "schema": "Scheme", "password": "Application token"}
+HIDDEN: tuple[str, ...] = ()
+LABELS = {
+    "host": "Platform address",
+    "schema": "Scheme",
+    "login": "Sign in as (loginId)",
+    "password": "Application token",
+}
 PLACEHOLDERS = {
     "host": "https://bi.example.com/prefix",
     "schema": "https",
     "port": "443",
+    "login": "empty, or whose token the header takes",
     "password": "the application token",
     "extra": "{}",
     **{option.name: option.example for option in OPTIONS if option.example},

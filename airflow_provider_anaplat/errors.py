@@ -152,6 +152,10 @@ class AnaplatAuthenticationError(AnaplatRefusedError):
     """The token is missing, wrong or expired."""
 
 
+class AnaplatSignInError(AnaplatAuthenticationError):
+    """The platform does not sign the connection's user in, or answers without a token."""
+
+
 class AnaplatPermissionError(AnaplatRefusedError):
     """The token is known, and may not do this."""
 

@@ -79,6 +79,14 @@ def call(value: Any) -> dict[str, Any]:
     return found
 
 
+def body(value: Any) -> dict[str, Any]:
+    """Return the body of a request."""
+    found = _parsed(value) if isinstance(value, str) else value
+    if not isinstance(found, dict):
+        raise ValueError('it must be a JSON object, such as {"domain": "acme", "loginId": "{login}"}')
+    return found
+
+
 def url_template(value: Any, in_braces: Collection[str]) -> str:
     """Return the template of a web address.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath as ObjectStoragePath
     from airflow.sdk import PokeReturnValue as PokeReturnValue
     from airflow.sdk import TaskGroup as TaskGroup
+    from airflow.sdk import Variable as Variable
     from airflow.sdk import task as task
     from airflow.sdk.configuration import conf as conf
     from airflow.sdk.exceptions import AirflowException as AirflowException
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from airflow.sdk.exceptions import AirflowTaskTimeout as AirflowTaskTimeout
     from airflow.sdk.exceptions import TaskDeferred as TaskDeferred
     from airflow.sdk.execution_time.xcom import XCom as XCom
+    from airflow.sdk.log import mask_secret as mask_secret
     from airflow.sdk.observability.stats import Stats as Stats
     from airflow.triggers.base import BaseEventTrigger as BaseEventTrigger
 
@@ -54,7 +56,13 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "PokeReturnValue": ("airflow.sdk", "airflow.sensors.base"),
     "Stats": ("airflow.sdk.observability.stats", "airflow.stats"),
     "TaskGroup": ("airflow.sdk", "airflow.utils.task_group"),
+    "Variable": ("airflow.sdk", "airflow.models.variable"),
     "XCom": ("airflow.sdk.execution_time.xcom", "airflow.models.xcom"),
+    "mask_secret": (
+        "airflow.sdk.log",
+        "airflow.sdk.execution_time.secrets_masker",
+        "airflow.utils.log.secrets_masker",
+    ),
     "conf": ("airflow.sdk.configuration", "airflow.configuration"),
     "task": ("airflow.sdk", "airflow.decorators"),
     "AirflowException": _EXCEPTIONS,

@@ -18,9 +18,9 @@ from airflow_provider_anaplat.client._http.checks import (
     check_rows,
     checked_base_url,
     checked_token,
-    quoted_id,
 )
 from airflow_provider_anaplat.client._http.envelope import Answer
+from airflow_provider_anaplat.client._http.outgoing import path_of, rows_body
 from airflow_provider_anaplat.client._http.redaction import redact, secrets_in
 from airflow_provider_anaplat.client._http.transport import Settings, Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
@@ -40,7 +40,7 @@ from airflow_provider_anaplat.client.models import (
     SubscriptionPlan,
 )
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
-from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.client.sign_in import TokenStore
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
@@ -66,6 +66,12 @@ class AnaplatClient(Extensions):
     :param proxies: proxy address by scheme; by default those of the environment
     :param task_status: how :meth:`find_task` asks: what differs from the defaults of
         :class:`~airflow_provider_anaplat.client.tasks.TaskStatusCall`
+    :param login: loginId of a user to sign in (an extension); the token that comes of it goes into the header in
+        place of the application token, and is renewed
+    :param user_password: the user's password, where the platform asks for it
+    :param sign_in_path: path of the sign-in
+    :param sign_in_body: its body; see :class:`~airflow_provider_anaplat.client.sign_in.SignIn`
+    :param token_store: shares the user's token with other processes
     :param observer: is told what :data:`~airflow_provider_anaplat.client.metrics.METRICS` names, in any thread
     :raises AnaplatRequestError: an address or a token that cannot be used
 
@@ -88,6 +94,11 @@ class AnaplatClient(Extensions):
         cert: str | tuple[str, str] | None = None,
         proxies: Mapping[str, str] | None = None,
         task_status: Mapping[str, Any] | None = None,
+        login: str | None = None,
+        user_password: str | None = None,
+        sign_in_path: str = defaults.SIGN_IN_PATH,
+        sign_in_body: Mapping[str, Any] = defaults.SIGN_IN_BODY,
+        token_store: TokenStore | None = None,
         observer: Observer | None = None,
     ) -> None:
         self.base_url = checked_base_url(base_url)
@@ -107,6 +118,11 @@ class AnaplatClient(Extensions):
             cert=cert,
             proxies=proxies,
             task_status=task_status,
+            login=login,
+            user_password=user_password,
+            sign_in_path=sign_in_path,
+            sign_in_body=sign_in_body,
+            token_store=token_store,
             observer=observer,
         )
         self._transport = Transport(self._settings)
@@ -128,6 +144,18 @@ class AnaplatClient(Extensions):
         :param moment: with its time zone
         """
         return moment + self._transport.least_clock_difference
+
+    def sign_in(self) -> None:
+        """Sign the connection's user in anew (an extension); every method that needs it does so by itself.
+
+        :raises AnaplatSignInError: the platform does not sign the user in
+        """
+        self._transport.sign_in()
+
+    @property
+    def login(self) -> str | None:
+        """The loginId of the user who is signed in; None where nobody is."""
+        return self._settings.login
 
     def observe(self, metric: Metric, value: float, **tags: str) -> None:
         """Tell the observer what those measure who use this client."""
@@ -178,7 +206,7 @@ class AnaplatClient(Extensions):
         :param filter: sent as the body's ``filter``; the contract leaves its shape open
         :raises AnaplatInvalidAnswerError: the rows are of another dataset, or more than were asked for
         """
-        body = _rows_body(offset, limit, sort_by, sort_type, filter)
+        body = rows_body(offset, limit, sort_by, sort_type, filter)
         return check_rows(self._send(operations.READ_ROWS, ids={"ds_id": ds_id}, json=body), ds_id, limit)
 
     def read_rows_with(
@@ -197,9 +225,9 @@ class AnaplatClient(Extensions):
         :param read: runs inside the retry: where it raises ``AnaplatTruncatedAnswerError``, the rows
             are asked for again
         """
-        body = _rows_body(offset, limit, sort_by, sort_type, filter)
+        body = rows_body(offset, limit, sort_by, sort_type, filter)
         return self._transport.send(
-            operations.READ_ROWS, _path(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body
+            operations.READ_ROWS, path_of(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body
         )
 
     def create_dataset(self, request: CreateDatasetRequest) -> CreationTask:
@@ -300,30 +328,5 @@ class AnaplatClient(Extensions):
         def read(answer: Answer) -> T:
             return validated_answer(operation.answer, answer)
 
-        path = _path(operation, ids or {})
+        path = path_of(operation, ids or {})
         return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)
-
-
-def _path(operation: Operation[Any], ids: Mapping[str, str]) -> str:
-    return operation.path.format_map({name: quoted_id(operation.name, name, value) for name, value in ids.items()})
-
-
-def _rows_body(
-    offset: int, limit: int, sort_by: str | None, sort_type: SortType, filter_: Filter | None
-) -> dict[str, Any]:
-    if offset < 0 or not 0 < limit <= MAX_ROWS_PER_CALL:
-        raise AnaplatRequestError(
-            f"read_rows: offset {offset} and limit {limit} are refused; a call reads 1 to "
-            f"{MAX_ROWS_PER_CALL:,} rows from an offset of 0 or more. Nothing was sent."
-        )
-    body: dict[str, Any] = {"offset": offset, "limit": limit}
-    if sort_by is not None:
-        body["sortFactor"] = {"name": sort_by, "sortType": sort_type}
-    if filter_ is not None:
-        if not isinstance(filter_, Mapping):
-            raise AnaplatRequestError(
-                f"read_rows: filter is a {type(filter_).__name__} and must be an object; a template gives one "
-                "where the DAG has render_template_as_native_obj=True. Nothing was sent."
-            )
-        body["filter"] = dict(filter_)
-    return body

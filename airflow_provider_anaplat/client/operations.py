@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from airflow_provider_anaplat.client.defaults import REFRESH_PATH, TASK_STATUS_PATH
+from airflow_provider_anaplat.client.defaults import REFRESH_PATH, SIGN_IN_PATH, TASK_STATUS_PATH
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
     Column,
@@ -33,21 +33,24 @@ class Operation(Generic[T]):
     :param name: name in logs, errors and metrics
     :param path: path below the base address; ``{…}`` are ids
     :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
-        which the contract never asks for, and which the logs of servers and proxies keep
+        which the contract never asks for, and which the logs of servers and proxies keep; None where the body
+        that is given holds all
     :param repeatable: whether sending it twice does no more than sending it once
     :param answer: type of the envelope's ``response``, as pydantic understands it
     :param method: HTTP method; the contract knows POST alone
     :param extension: whether the contract says nothing of it, and public material alone does; such an operation
         is called where the user asks for it, never otherwise
+    :param secret: whether the answer holds a secret, so that no message shows anything of it
     """
 
     name: str
     path: str
-    token_in: TokenPlace
+    token_in: TokenPlace | None
     repeatable: bool
     answer: type[T]
     method: str = "POST"
     extension: bool = False
+    secret: bool = False
 
 
 GET_COLUMNS = Operation("get_columns", "/public-api/data-source/{ds_id}/columns", "header", True, list[Column])
@@ -93,4 +96,6 @@ OPERATIONS = (
     CREATE_USERS,
     GET_SUBSCRIPTIONS,
 )
-EXTENSIONS = (GET_USERS, REFRESH_DATASET, GET_TASK)
+# Sent twice, the second token displaces the first, whose answer was lost: nothing that hurts.
+SIGN_IN = Operation("sign_in", SIGN_IN_PATH, "body", True, object, extension=True, secret=True)
+EXTENSIONS = (GET_USERS, REFRESH_DATASET, GET_TASK, SIGN_IN)

@@ -8,8 +8,8 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import quote
 
 from airflow_provider_anaplat.client import defaults
-from airflow_provider_anaplat.client._http.checks import quoted_id
 from airflow_provider_anaplat.client._http.envelope import Answer
+from airflow_provider_anaplat.client._http.outgoing import quoted_id
 from airflow_provider_anaplat.client._http.validation import validated_echo
 from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, REFRESH_DATASET, Operation, TokenPlace
@@ -32,7 +32,7 @@ class TaskStatusCall:
     path: str = GET_TASK.path
     method: str = GET_TASK.method
     params: Mapping[str, str] = field(default_factory=lambda: {"taskId": _PLACE})
-    auth_in: TokenPlace = GET_TASK.token_in
+    auth_in: TokenPlace = "query"
 
     @classmethod
     def of(cls, *given: Mapping[str, Any] | None) -> TaskStatusCall:
@@ -79,7 +79,7 @@ class RefreshCall:
 
     path: str = defaults.REFRESH_PATH
     method: str = REFRESH_DATASET.method
-    auth_in: TokenPlace = REFRESH_DATASET.token_in
+    auth_in: TokenPlace = "body"
 
     @classmethod
     def of(

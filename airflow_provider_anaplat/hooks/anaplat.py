@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from airflow_provider_anaplat import connection_form, errors
+from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat._airflow.metrics import AirflowMetrics
 from airflow_provider_anaplat._airflow.releases import BaseHook, connection_and_extra
+from airflow_provider_anaplat._airflow.shared_token import AskedOnLoop, SharedInVariable
+from airflow_provider_anaplat.hooks.layers import try_layers
 from airflow_provider_anaplat.hooks.settings import client_arguments, option_value
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
-
-# The layer that failed, for the person who presses Test; the first type that fits counts.
-_LAYERS: tuple[tuple[type[errors.AnaplatError], str], ...] = (
-    (errors.AnaplatSettingsError, "Address"),
-    (errors.AnaplatAuthenticationError, "Token"),
-    (errors.AnaplatPermissionError, "Token"),
-    (errors.AnaplatInvalidAnswerError, "Envelope"),
-    (errors.AnaplatRefusedError, "HTTP"),
-    (errors.AnaplatRedirectError, "HTTP"),
-)
+    from airflow_provider_anaplat.client.sign_in import TokenStore
 
 
 class AnaplatHook(BaseHook):
     """Holds the connection to the platform.
 
     Host: the platform's address, with or without scheme (https by default), port and path prefix.
-    Password: the application token. Its extras are the rows of
+    Password: the application token. Login: empty, or the loginId of a user to sign in (an extension).
+    The extras are the rows of
     :data:`~airflow_provider_anaplat.connection_form.OPTIONS`.
 
     :param anaplat_conn_id: id of the Airflow connection
@@ -62,7 +55,7 @@ class AnaplatHook(BaseHook):
         """
         if self._client is None:
             connection = self.get_connection(self.anaplat_conn_id)
-            self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson)
+            self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson, SharedInVariable())
         return self._client
 
     def get_extension(self, name: str) -> str | None:
@@ -101,28 +94,18 @@ class AnaplatHook(BaseHook):
 
         The client's methods block; run them in a thread, where they touch nothing of Airflow.
         """
-        return _client(anaplat_conn_id, *await connection_and_extra(cls, anaplat_conn_id))
+        found = await connection_and_extra(cls, anaplat_conn_id)
+        return _client(anaplat_conn_id, *found, AskedOnLoop(SharedInVariable()))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Read the dataset list, which changes nothing, and say which layer failed if it can't be had."""
-        try:
-            with closing(self.get_conn()) as client:
-                datasets = client.list_datasets()
-        except errors.AnaplatError as error:
-            layer = getattr(error, "layer", None) or next(
-                (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"
-            )
-            return False, f"{layer}: {error}"
-        except Exception as error:  # noqa: BLE001 - the person who presses Test shall read it, whatever it is
-            return False, f"Unexpected: {type(error).__name__} ({error})"
-        count = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
-        return True, f"The platform answers, and the token is good for {count}."
+        """Try each layer up to the header's token, changing nothing, and say what is good and what is not."""
+        return try_layers(self.get_conn)
 
 
-def _client(conn_id: str, connection: Any, extra: dict[str, Any]) -> AnaplatClient:
+def _client(conn_id: str, connection: Any, extra: dict[str, Any], store: TokenStore) -> AnaplatClient:
     from airflow_provider_anaplat.client import AnaplatClient
 
-    return AnaplatClient(**_arguments(connection, extra), observer=AirflowMetrics(conn_id))
+    return AnaplatClient(**_arguments(connection, extra), token_store=store, observer=AirflowMetrics(conn_id))
 
 
 def _base_url(connection: Any) -> str:
@@ -135,5 +118,6 @@ def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:
         schema=connection.schema,
         port=connection.port,
         password=connection.password,
+        login=connection.login,
         extra=extra,
     )

@@ -20,6 +20,7 @@ def client_arguments(
     port: int | str | None,
     password: str | None,
     extra: Mapping[str, Any],
+    login: str | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of :class:`AnaplatClient` for a connection.
 
@@ -28,6 +29,7 @@ def client_arguments(
     :param port: TCP port, where the host names none
     :param password: the application token
     :param extra: the extras; a string where a number is due is converted, an empty one is as if not given
+    :param login: loginId of the user to sign in; empty to sign nobody in
     :raises AnaplatSettingsError: a field is missing or unusable; it is named
     """
     if not (password or "").strip():
@@ -38,6 +40,8 @@ def client_arguments(
         "base_url": _base_url((host or "").strip(), (schema or "").strip(), port),
         "token": (password or "").strip(),
     }
+    if (login or "").strip():
+        arguments["login"] = (login or "").strip()
     for key, given in extra.items():
         option = BY_NAME.get(key)
         if option is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 from pathlib import Path
+from typing import get_args
 
-from airflow_provider_anaplat.simulator.server import DEFAULT_TOKEN, Simulator
+from airflow_provider_anaplat.simulator.platform import DEFAULT_LOGIN
+from airflow_provider_anaplat.simulator.server import DEFAULT_TOKEN, Deployment, Simulator
 from airflow_provider_anaplat.simulator.tables import Table
 
 log = logging.getLogger("airflow_provider_anaplat.simulator")
@@ -23,12 +25,18 @@ def main() -> None:
                         help="a CSV (also zipped) or Parquet file; may be given several times")  # fmt: skip
     parser.add_argument("--null", default="", metavar="TEXT", help="the text that stands for null in CSV files")
     parser.add_argument("--token", default=DEFAULT_TOKEN, help="the application token that is accepted")
+    parser.add_argument("--deployment", choices=get_args(Deployment), default="contract",
+                        help="what kind of platform to be: see the class Simulator")  # fmt: skip
     arguments = parser.parse_args()
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     tables = {path.name.split(".")[0]: Table.read(path, arguments.null) for path in arguments.data}
-    with Simulator(tables, token=arguments.token, port=arguments.port) as simulator:
+    with Simulator(
+        tables, token=arguments.token, deployment=arguments.deployment, port=arguments.port
+    ) as simulator:
         log.info("The platform listens on %s", simulator.url)
+        if arguments.deployment == "user-token":
+            log.info("  who can sign in: %s", DEFAULT_LOGIN)
         for name, table in tables.items():
             dataset = simulator.platform.add_dataset(name, table)
             log.info("  dataset %s: %s, %d rows", dataset.ds_id, name, table.frame.height)

@@ -11,12 +11,15 @@ from typing import Any
 from airflow_provider_anaplat.client import operations
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.simulator.replies import Reply, success
+from airflow_provider_anaplat.simulator.sign_ins import SignIns
 from airflow_provider_anaplat.simulator.tables import Table, rows_json, with_rows
 
 _USER_FIELDS = frozenset(
     {"name", "loginId", "password", "role", "email", "mobile", "enabled", "userGroupIds",
      "userDefinedProperties"}
 )  # fmt: skip
+DEFAULT_LOGIN = "simulator-user"  # who may sign in beside those of Platform.users
+_REFRESH = "refresh-"
 _EMPTY_TABLE = Table.of_rows([], [])
 
 
@@ -91,7 +94,7 @@ class Platform:
     :param tables: the tables of every data account, by name; a creation finds its rows here
     :param creation_statuses: what successive dataset lists show of a new dataset; the last one stays
 
-    ``clock_ahead`` sets its clock ahead of this machine's, or behind.
+    ``clock_ahead`` sets its clock ahead of this machine's, or behind; ``sign_ins`` holds the user tokens.
     """
 
     def __init__(
@@ -112,6 +115,7 @@ class Platform:
         self.refresh_statuses: Sequence[str | None] = ("处理中", "FINISHED")  # from the next refresh on
         self.rows_per_answer = MAX_ROWS_PER_CALL  # a smaller one makes pages shorter than asked for
         self.clock_ahead = timedelta(0)
+        self.sign_ins = SignIns(self._now)
         self._numbers = itertools.count(1)
 
     def add_dataset(
@@ -122,7 +126,7 @@ class Platform:
         parent_dir_id: str = "root",
     ) -> StoredDataset:
         """Add a dataset as if it had been created on the platform itself."""
-        now = (datetime.now(UTC) + self.clock_ahead).replace(microsecond=0)
+        now = self._now().replace(microsecond=0)
         dataset = StoredDataset(
             f"ds{next(self._numbers)}", name, table, statuses, parent_dir_id, ctime=now, utime=now
         )
@@ -134,7 +138,7 @@ class Platform:
         dataset = self.datasets[ds_id]
         dataset.table = table or dataset.table
         dataset.version += 1
-        now = (datetime.now(UTC) + self.clock_ahead).replace(microsecond=0)
+        now = self._now().replace(microsecond=0)
         dataset.utime = max(now, dataset.utime + timedelta(seconds=1))
 
     def answer(self, operation: str, ids: Mapping[str, str], body: Mapping[str, Any], query: Any) -> Reply:
@@ -150,32 +154,46 @@ class Platform:
             raise Refused(f"no dataset {ds_id}", 1002)
         return self.datasets[ds_id]
 
+    def _now(self) -> datetime:
+        return datetime.now(UTC) + self.clock_ahead
+
+    def _sign_in(self, _ids: Any, body: Mapping[str, Any], _query: Any) -> Reply:
+        login = body.get("loginId")
+        if login != DEFAULT_LOGIN and login not in self.users:
+            raise Refused(f"no user {login}", 1002)
+        return success(self.sign_ins.sign_in(login))
+
     def _list_datasets(self, _ids: Any, _body: Any, _query: Any) -> Reply:
         shown = []
         for dataset in self.datasets.values():
-            self._end_update(dataset)
-            fields = dataset.fields()
-            dataset.listed += 1
+            fields = self._look(dataset)
             if fields["status"] is not None:
                 shown.append({**fields, "config": {"tableQuery": None}})
         return success(shown)
 
-    def _end_update(self, dataset: StoredDataset) -> None:
+    def _look(self, dataset: StoredDataset) -> dict[str, Any]:
+        """Return what is shown of a dataset; whoever looks takes an update one step on."""
         if dataset.updating and dataset.listed >= len(dataset.statuses) - 1:
             dataset.updating = False
             if dataset.statuses[-1] == "FINISHED":
                 self.refresh(dataset.ds_id)
+        fields = dataset.fields()
+        dataset.listed += 1
+        return fields
 
     def _refresh_dataset(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         dataset = self.dataset(ids["ds_id"])
         dataset.statuses, dataset.listed, dataset.updating = self.refresh_statuses, 0, True
-        return success({"taskId": f"refresh-{dataset.ds_id}"})
+        return success({"taskId": f"{_REFRESH}{dataset.ds_id}"})
 
     def _get_task(self, _ids: Any, _body: Any, query: Mapping[str, str]) -> Reply:
-        answers = self.tasks.get(query["taskId"])
-        if answers is None:
-            raise Refused(f"no task {query['taskId']}", 1002)
-        return success(answers.pop(0) if len(answers) > 1 else answers[0])
+        task_id = query["taskId"]
+        if answers := self.tasks.get(task_id):
+            return success(answers.pop(0) if len(answers) > 1 else answers[0])
+        ds_id = task_id.removeprefix(_REFRESH)
+        if ds_id == task_id or ds_id not in self.datasets:
+            raise Refused(f"no task {task_id}", 1002)
+        return success({"taskId": task_id, "status": self._look(self.datasets[ds_id])["status"]})
 
     def _get_columns(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         return success(self.dataset(ids["ds_id"]).columns())

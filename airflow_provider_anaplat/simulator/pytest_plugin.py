@@ -9,11 +9,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_anaplat.simulator.server import Simulator
+from airflow_provider_anaplat.simulator.server import Deployment, Simulator
 
 
 @pytest.fixture
-def anaplat_simulator() -> Iterator[Simulator]:
+def anaplat_deployment() -> Deployment:
+    """Return what kind of platform ``anaplat_simulator`` is; a module or a test may say another."""
+    return "contract"
+
+
+@pytest.fixture
+def anaplat_simulator(anaplat_deployment: Deployment) -> Iterator[Simulator]:
     """Start an embedded platform of its own for each test, empty to begin with."""
-    with Simulator() as simulator:
+    with Simulator(deployment=anaplat_deployment) as simulator:
         yield simulator

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,13 +19,33 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.operations import (
+    EXTENSIONS,
+    GET_TASK,
+    GET_USERS,
+    OPERATIONS,
+    REFRESH_DATASET,
+    SIGN_IN,
+    TOKEN_HEADER,
+    Operation,
+)
 from airflow_provider_anaplat.simulator.connections import RememberingProtocol
 from airflow_provider_anaplat.simulator.platform import Platform, Refused
 from airflow_provider_anaplat.simulator.replies import LONGEST_HOLD, Fault, Reply, failure
 from airflow_provider_anaplat.simulator.tables import Table
 
 DEFAULT_TOKEN = "simulator-token"
+Deployment = Literal["contract", "user-token", "get-refresh"]
+
+
+def served_by(deployment: Deployment) -> tuple[Operation[Any], ...]:
+    """Return the operations of a deployment."""
+    if deployment == "user-token":
+        return OPERATIONS + EXTENSIONS
+    if deployment == "contract":
+        return (*OPERATIONS, *(operation for operation in EXTENSIONS if operation is not SIGN_IN))
+    in_query = GET_TASK.token_in
+    return (*OPERATIONS, GET_USERS, GET_TASK, replace(REFRESH_DATASET, method="GET", token_in=in_query))
 
 
 @dataclass(frozen=True)
@@ -83,6 +103,9 @@ class Simulator:
         None hides it
     :param token: the application token that is accepted
     :param user_token: a user token that is accepted in the header besides
+    :param deployment: ``contract``, as the contract has it; ``user-token``, whose header takes nothing but tokens
+        that a sign-in has brought (``platform.sign_ins``); or ``get-refresh``, whose refreshes are GETs with the
+        token in the query
     :param port: TCP port; 0 takes a free one
 
     ``platform`` holds the datasets and users, ``ledger`` every request that came, and ``most_at_once`` is how many
@@ -96,11 +119,14 @@ class Simulator:
         creation_statuses: Sequence[str | None] = ("处理中", "处理中", "FINISHED"),
         token: str = DEFAULT_TOKEN,
         user_token: str | None = None,
+        deployment: Deployment = "contract",
         port: int = 0,
     ) -> None:
         self.platform = Platform(tables, creation_statuses)
         self.token = token
         self.user_token = user_token
+        self.deployment: Deployment = deployment
+        self._served = served_by(deployment)
         self.ledger: list[ReceivedRequest] = []
         self.most_at_once = 0
         self._at_once = 0
@@ -143,7 +169,7 @@ class Simulator:
         platform = Starlette(
             routes=[
                 Route(operation.path, self._endpoint(operation), methods=[operation.method])
-                for operation in OPERATIONS + EXTENSIONS
+                for operation in self._served
             ]
         )
 
@@ -220,23 +246,34 @@ class Simulator:
         return None
 
     def _answer(self, operation: Operation[Any], request: Request, body: Any) -> Reply:
-        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        if (
+            request.method != "GET"
+            and request.headers.get("content-type", "").partition(";")[0] != "application/json"
+        ):
             return failure("the body is not application/json")
         if not isinstance(body, dict):
             return failure("the body is not a JSON object")
-        in_header = operation.token_in == "header"
-        token = {
-            "header": request.headers.get(TOKEN_HEADER),
-            "query": request.query_params.get("token"),
-            "body": body.get("token"),
-        }[operation.token_in]
-        if token is None:
-            return failure("no token provided", code=1018, status=403)
-        if token != self.token and not (in_header and self.user_token and token == self.user_token):
-            return failure("the token is invalid or expired", code=1018, status=403)
+        refusal = self._refusal(operation, request, body)
+        if refusal is not None:
+            return refusal
         try:
             return self.platform.answer(operation.name, request.path_params, body, request.query_params)
         except Refused as refused:
             return failure(str(refused), code=refused.code)
         except (KeyError, TypeError, ValueError) as error:
             return failure(f"the request is malformed: {error!r}")
+
+    def _refusal(self, operation: Operation[Any], request: Request, body: Mapping[str, Any]) -> Reply | None:
+        """Return the answer to a request with such a token; None where the token is good."""
+        in_header = operation.token_in == "header"
+        if in_header:
+            token = request.headers.get(TOKEN_HEADER)
+        else:
+            token = (request.query_params if operation.token_in == "query" else body).get("token")
+        if token is None:
+            return failure("no token provided", code=1018, status=403)
+        if in_header and self.deployment == "user-token":
+            return self.platform.sign_ins.refusal(token)
+        if token != self.token and not (in_header and self.user_token and token == self.user_token):
+            return failure("the token is invalid or expired", code=1018, status=403)
+        return None

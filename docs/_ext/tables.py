@@ -47,7 +47,7 @@ def operations() -> Rows:
         described = "yes" if operation in OPERATIONS else "no"
         repeated = "yes" if operation.repeatable else "never blindly"
         request = f"`{operation.method} {operation.path}`"
-        yield f"`{operation.name}`", request, operation.token_in, repeated, described
+        yield f"`{operation.name}`", request, operation.token_in or "", repeated, described
 
 
 def states() -> Rows:

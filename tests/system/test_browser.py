@@ -14,6 +14,7 @@ from airflow import __version__ as airflow_version
 from conftest import numbers
 from system.browser import WebAirflow, chromium, screenshot, skip_where_impossible
 
+from airflow_provider_anaplat.client import defaults
 from airflow_provider_anaplat.client._http.transport import Settings
 from airflow_provider_anaplat.connection_form import FIELDS, LABELS
 from airflow_provider_anaplat.simulator import Simulator, Table
@@ -188,7 +189,9 @@ def test_whatever_way_a_connection_is_made_the_client_is_the_same(settings: dict
     expected = Settings(
         "https://bi.example.com/prefix", TOKEN, user_token="u", connect_timeout=5, read_timeout=60.5,
         max_retries=2, max_connections=8, max_answer_mb=2048, verify=False, cert=__file__,
-        proxies=EXTRA["proxies"], task_status=EXTRA["task_status"], observer=None,
+        proxies=EXTRA["proxies"], task_status=EXTRA["task_status"], login=None,
+        user_password=None, sign_in_path=defaults.SIGN_IN_PATH, sign_in_body=defaults.SIGN_IN_BODY,
+        token_store=None, observer=None,
     )  # fmt: skip
     assert Settings(**settings[way]) == expected
 
@@ -229,7 +232,7 @@ def test_the_same_test_by_the_rest_api(airflow: WebAirflow, platform: Simulator,
 @pytest.mark.parametrize(
     ("conn_id", "address", "token", "layer"),
     [
-        ("wrong-token", None, "not-the-token", "Token: "),
+        ("wrong-token", None, "not-the-token", "Token in the body: "),
         ("closed-port", "http://127.0.0.1:1", "any-token", "TCP: "),
     ],
 )

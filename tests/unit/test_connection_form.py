@@ -33,6 +33,7 @@ MASKER = (
 FILLED: dict[str, Any] = {
     **{option.name: option.example for option in OPTIONS},
     "user_token": "u",
+    "user_password": "s3cret",
     "connect_timeout": 5,
     "read_timeout": 60.5,
     "max_retries": 2,
@@ -48,6 +49,9 @@ FILLED: dict[str, Any] = {
     "refresh_method": "GET",
     "refresh_auth_in": "header",
 }
+
+
+SECRET = ("user_token", "user_password")
 
 
 def arguments(extra: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +101,7 @@ def test_airflow_hides_secrets_alone() -> None:
     masker = importlib.import_module(MASKER)
     hidden = {name for name in names_in(FILLED) if masker.redact({name: "§"}) != {name: "§"}}
     # The address of a proxy may hold a password; Airflow 3.0 does not hide it for its name.
-    assert hidden == ({"user_token"} if RELEASE == (3, 0) else {"user_token", "proxies"})
+    assert hidden == ({*SECRET} if RELEASE == (3, 0) else {*SECRET, "proxies"})
 
 
 @pytest.mark.parametrize("name", [name for name, field in FIELDS.items() if "minimum" in field["schema"]])
@@ -115,7 +119,7 @@ def test_the_ends_of_a_range_are_good(name: str) -> None:
 
 def test_a_token_is_typed_unseen() -> None:
     secret = {name for name, field in FIELDS.items() if field["schema"].get("format") == "password"}
-    assert secret == {"user_token"}
+    assert secret == set(SECRET)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +165,8 @@ def test_airflow_shows_the_form(warm_airflow: WarmAirflow) -> None:
     assert printed.returncode == 0, printed
     line = next(line for line in printed.stdout.splitlines() if line.startswith("FORM"))
     secret, hidden, label, placeholder = json.loads(line.removeprefix("FORM"))
-    assert secret == {name: name == "user_token" for name in FIELDS}
-    assert hidden == ["login"]
+    assert secret == {name: name in SECRET for name in FIELDS}
+    assert hidden == []
     assert label == "Application token"
     assert placeholder == ("300" if AIRFLOW_2 else "the application token")
 
@@ -173,7 +177,11 @@ def test_the_hooks_own_form_is_made_of_the_same_data() -> None:
     assert set(AnaplatHook.get_connection_form_widgets()) == set(FIELDS)
 
 
-FIELDS_OF_ALL_WAYS = {"host": "bi.example.com/prefix", "schema": "https", "password": "s3cret/+%"}
+FIELDS_OF_ALL_WAYS = {
+    "host": "bi.example.com/prefix", "schema": "https", "login": "ada@example.com", "password": "s3cret/+%",
+}  # fmt: skip
+# All but what does not go together with a login.
+EXTRA = {name: value for name, value in FILLED.items() if value is not None and name != "user_token"}
 
 
 PORTS = [None, 0, 8443]
@@ -189,11 +197,11 @@ for command in json.loads(sys.argv[1]):
 def exported(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What Airflow's command line exports of connections that it added, by their ports."""
     path = tmp_path_factory.mktemp("exported") / "connections.json"
-    given, extra = FIELDS_OF_ALL_WAYS, {name: value for name, value in FILLED.items() if value is not None}
+    given = FIELDS_OF_ALL_WAYS
     adds = [
         ["connections", "add", str(port), "--conn-type", "anaplat", "--conn-host", given["host"],
-         "--conn-schema", given["schema"], "--conn-password", given["password"],
-         "--conn-extra", json.dumps(extra), *([] if port is None else ["--conn-port", str(port)])]
+         "--conn-schema", given["schema"], "--conn-password", given["password"], "--conn-login", given["login"],
+         "--conn-extra", json.dumps(EXTRA), *([] if port is None else ["--conn-port", str(port)])]
         for port in PORTS
     ]  # fmt: skip
     warm_airflow.begin_anew()
@@ -212,17 +220,18 @@ def test_every_way_gives_the_same_client(
     port: int | None, monkeypatch: pytest.MonkeyPatch, exported: dict[str, Any]
 ) -> None:
     given = {**FIELDS_OF_ALL_WAYS, "port": port}
-    extra = {name: value for name, value in FILLED.items() if value is not None}
-    as_texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in extra.items()}
-    uri = Connection(conn_id="uri", conn_type="anaplat", **given, extra=json.dumps(extra)).get_uri()
-    by_hand = "anaplat://:{}@{}:{}/https?__extra__={}".format(
-        quote(given["password"], safe=""), quote(given["host"], safe=""), port or "", quote(json.dumps(extra))
+    as_texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in EXTRA.items()}
+    uri = Connection(conn_id="uri", conn_type="anaplat", **given, extra=json.dumps(EXTRA)).get_uri()
+    by_hand = "anaplat://{}:{}@{}:{}/https?__extra__={}".format(
+        *(quote(given[name], safe="") for name in ("login", "password", "host")),
+        port or "",
+        quote(json.dumps(EXTRA)),
     )
     ways = {
-        "REST": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps(extra)}),
-        "ENVIRONMENT": json.dumps({"conn_type": "anaplat", **given, "extra": extra}),
-        "FORM": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps({**extra, "cert": None})}),
-        "OLD_FORM": json.dumps({"conn_type": "anaplat", **given, "login": "", "extra": json.dumps(as_texts)}),
+        "REST": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps(EXTRA)}),
+        "ENVIRONMENT": json.dumps({"conn_type": "anaplat", **given, "extra": EXTRA}),
+        "FORM": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps({**EXTRA, "cert": None})}),
+        "OLD_FORM": json.dumps({"conn_type": "anaplat", **given, "extra": json.dumps(as_texts)}),
         "URI": uri,
         "BY_HAND": by_hand,
         "CLI": json.dumps(exported[str(port)]),
@@ -232,5 +241,5 @@ def test_every_way_gives_the_same_client(
     settings = {way: settings_of(way.lower()) for way in ways}
     expected = f"https://bi.example.com{':8443' if port else ''}/prefix"
     assert settings["REST"].base_url == expected
-    assert settings["REST"].token == given["password"]
+    assert (settings["REST"].login, settings["REST"].token) == (given["login"], given["password"])
     assert {way for way, found in settings.items() if found != settings["REST"]} == set()

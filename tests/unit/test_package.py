@@ -18,7 +18,7 @@ PACKAGE = Path(airflow_provider_anaplat.__file__).parent
 
 
 # Modules that hold no hook, operator, sensor or trigger that a DAG uses.
-HELPERS = {"__init__", "base", "poller", "settings", "waiting"}
+HELPERS = {"__init__", "base", "layers", "poller", "settings", "waiting"}
 
 
 def test_provider_info_follows_airflows_schema() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from unicodedata import normalize
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from airflow_provider_anaplat.client.models import DatasetData
 from airflow_provider_anaplat.client.operations import PATH_PREFIX
@@ -105,17 +104,3 @@ def check_rows(data: DatasetData, ds_id: str, limit: int) -> DatasetData:
     else:
         return data
     raise AnaplatInvalidAnswerError(f"read_rows: {what}.", operation="read_rows")
-
-
-def quoted_id(operation: str, name: str, value: Any) -> str:
-    """Return an id as it stands in a path.
-
-    :param operation: name of the operation, for the error
-    :param name: what the id is called
-    :raises AnaplatRequestError: it cannot be an id
-    """
-    if not isinstance(value, str) or not value.strip() or re.search(r"/|^\.{1,2}$|[\ud800-\udfff]", value):
-        raise AnaplatRequestError(
-            f"{operation}: {name} is {value!r}, which cannot be an id; nothing was sent.", operation=operation
-        )
-    return quote(value, safe="")

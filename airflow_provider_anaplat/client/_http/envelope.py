@@ -13,13 +13,15 @@ from urllib.parse import urlsplit
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.redaction import excerpt, redact, shortened, without_half_characters
 
+DISPLACED = 1017  # the token's user has signed in elsewhere since
+
 # The platform's own codes say more than the HTTP status, which is often a plain 500 (or 200). Each of them, but
 # for that of its own failure, proves that the platform did not carry out a write.
 _ERROR_BY_CODE: dict[int, type[errors.AnaplatRefusedError]] = {
     1002: errors.AnaplatNotFoundError,
     1004: errors.AnaplatPermissionError,
     1012: errors.AnaplatRefusedError,
-    1017: errors.AnaplatAuthenticationError,
+    DISPLACED: errors.AnaplatAuthenticationError,
     1018: errors.AnaplatAuthenticationError,
     2002: errors.AnaplatRefusedError,
     14001: errors.AnaplatRefusedError,
@@ -35,8 +37,9 @@ _ERROR_BY_STATUS: dict[int, type[errors.AnaplatRefusedError]] = {
 # What proves the same without a code: whoever answers so looked no further than at the request's head or size.
 _REFUSING_STATUS = frozenset({301, 302, 307, 308, 401, 403, 404, 405, 407, 411, 413, 414, 415, 429, 431})
 _WHAT_TO_DO: dict[type[errors.AnaplatRefusedError], str] = {
-    errors.AnaplatAuthenticationError: "Check the token in the connection's password field; it may be "
-    "wrong or expired, or a user token may be needed in the extra `user_token`.",
+    errors.AnaplatAuthenticationError: "Check the token in the connection's password field; it may be wrong or "
+    "expired. Where rows and columns alone are refused, the platform wants a user's token there: put the user's "
+    "loginId into the connection's login field.",
     errors.AnaplatPermissionError: "Ask the platform's administrator to grant this to the token's user.",
     errors.AnaplatNotFoundError: "Check the id, and the host and path prefix of the connection.",
     errors.AnaplatRateLimitedError: "Send fewer requests at a time, or poll less often.",
@@ -64,6 +67,7 @@ class Answer:
     :param location: the ``Location`` header of a redirect
     :param retry_after: seconds from the ``Retry-After`` header
     :param most_memory: bytes that its body may take as Python's objects
+    :param shown: whether a message may show the start of its body
     """
 
     operation: str
@@ -73,6 +77,7 @@ class Answer:
     location: str | None = None
     retry_after: float | None = None
     most_memory: int | None = None
+    shown: bool = True
 
     def parsed(self, load: Callable[[bytes], Any] = json.loads) -> Any:
         """Return what the body holds.
@@ -100,7 +105,7 @@ class Answer:
         platform_message: str | None = None,
     ) -> errors.AnaplatError:
         """Return an exception that carries this answer's status, code and a redacted excerpt."""
-        shown = excerpt(self.body, self.secrets)
+        shown = excerpt(self.body, self.secrets) if self.shown else None
         tail = f" The answer begins: {shown}" if shown and platform_message is None else ""
         return error_type(
             # What is wrong may quote the answer, and an answer may repeat what the request held.
@@ -176,6 +181,16 @@ def is_known_refusal(error: errors.AnaplatError) -> bool:
     return refused and error.status in _REFUSING_STATUS
 
 
+def is_token_refused(error: errors.AnaplatError) -> bool:
+    """Tell whether an answer says that the token is refused, and another one may be taken.
+
+    HTTP 403 can mean that as well as a want of rights; where it comes with a code that is known, the code counts.
+    """
+    if isinstance(error, errors.AnaplatPermissionError):
+        return error.code not in _ERROR_BY_CODE
+    return isinstance(error, errors.AnaplatAuthenticationError)
+
+
 def _is_flat_error(envelope: dict[str, Any]) -> bool:
     return "error_code" in envelope or (_code_of(envelope.get("status")) is not None and "message" in envelope)
 
@@ -214,9 +229,8 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
         error_type = errors.AnaplatServerError if answer.status >= 500 else errors.AnaplatRefusedError
     if message is not None:
         message = shortened(message, answer.secrets, _LONGEST_MESSAGE)
-    said = f" The platform says: {message}" + (f" (code {code})" if code is not None else "") if message else ""
-    if said and not said.endswith((".", "。", "!")):
-        said += "."
+    of_code = "" if code is None else f" (code {code})"
+    said = f" {sentence(f'The platform says: {message}' + of_code)}" if message else ""
     proxy = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
     raise answer.error(
         error_type,
@@ -224,6 +238,11 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
         code=code,
         platform_message=message,
     )
+
+
+def sentence(text: str) -> str:
+    """Return a text with a full stop, unless it ends already."""
+    return text if text.endswith((".", "。", "!")) else f"{text}."
 
 
 def _code_and_message(envelope: dict[str, Any]) -> tuple[int | None, str | None]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from json import dumps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import requests
 import tenacity
@@ -23,6 +24,7 @@ from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refu
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
 from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
 from airflow_provider_anaplat.client._http.slots import shared_slots
+from airflow_provider_anaplat.client._http.user_tokens import UserTokens
 from airflow_provider_anaplat.client.metrics import (
     REQUESTS,
     RETRIES,
@@ -32,7 +34,15 @@ from airflow_provider_anaplat.client.metrics import (
     observe,
     outcome_of,
 )
-from airflow_provider_anaplat.client.operations import TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.operations import SIGN_IN, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.sign_in import (
+    SignIn,
+    TokenStore,
+    UserToken,
+    read_user_token,
+    sign_in_error,
+    sign_in_of,
+)
 
 # They write addresses; a filter of a logger does not see what those below it log.
 for _module in ("connection", "connectionpool", "poolmanager", "response", "util.retry"):
@@ -59,6 +69,11 @@ class Settings:
     cert: str | tuple[str, str] | None
     proxies: Mapping[str, str] | None = field(repr=False)
     task_status: Mapping[str, Any] | None
+    login: str | None
+    user_password: str | None = field(repr=False)
+    sign_in_path: str
+    sign_in_body: Mapping[str, Any]
+    token_store: TokenStore | None = field(repr=False, compare=False)
     observer: Observer | None = field(repr=False, compare=False)
 
 
@@ -109,7 +124,16 @@ class Transport:
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
         of_proxies = (secret for proxy in self._proxies() for secret in adapter.secrets_of(proxy))
-        self._secrets = (settings.token, settings.user_token or "", *of_proxies)
+        self._sign_in = sign_in_of(
+            settings.login,
+            settings.user_token,
+            settings.user_password,
+            settings.sign_in_path,
+            settings.sign_in_body,
+        )
+        of_user = self._sign_in.secrets if self._sign_in else ()
+        self._secrets = (settings.token, settings.user_token or "", *of_user, *of_proxies)
+        self._user_tokens = self._shared_tokens()
 
     def send(
         self,
@@ -134,14 +158,30 @@ class Transport:
         :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
         :raises AnaplatError: everything else
         """
-        request = self._request(operation, path, json, params, secrets)
-        try:
+
+        def attempt(user_token: str | None = None) -> T:
+            request = self._request(operation, path, json, params, secrets, user_token)
             result: T = self._retrying(operation)(self._counted, request, read)
+            return result
+
+        try:
+            if operation.token_in == "header" and self._user_tokens is not None:
+                return self._user_tokens.send(attempt, repeatable=operation.repeatable)
+            return attempt()
         except errors.AnaplatError as error:
-            if operation.repeatable or was_never_sent(error) or is_known_refusal(error):
+            of_sign_in = error.operation == SIGN_IN.name
+            if operation.repeatable or of_sign_in or was_never_sent(error) or is_known_refusal(error):
                 raise
             raise _outcome_unknown(operation, error) from None
-        return result
+
+    def sign_in(self) -> None:
+        """Sign in, whatever user token there is; the new one is shared.
+
+        :raises AnaplatError: the platform does not sign the user in, or there is no login
+        """
+        if self._user_tokens is None:
+            raise errors.AnaplatSettingsError("There is nobody to sign in: the connection's login field is empty.")
+        self._user_tokens.sign_in()
 
     def close(self) -> None:
         """Close all connections, and wake and end what waits for its next attempt or for its turn."""
@@ -162,6 +202,7 @@ class Transport:
         json: Mapping[str, Any] | None,
         params: Mapping[str, Any] | None,
         secrets: Sequence[str] | None,
+        user_token: str | None = None,
     ) -> _Request:
         settings = self._settings
         headers = {
@@ -173,14 +214,37 @@ class Transport:
         if secrets is None:
             secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
         if operation.token_in == "header":
-            headers[TOKEN_HEADER] = settings.user_token or settings.token
+            headers[TOKEN_HEADER] = user_token or settings.user_token or settings.token
         elif operation.token_in == "query":
             params = {**(params or {}), "token": settings.token}
-        else:
+        elif operation.token_in == "body":
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
         content = _json_bytes(operation, body) if body or operation.method != "GET" else None
-        return _Request(operation, path, params, content, headers, (*self._secrets, *secrets))
+        of_users = self._user_tokens.known if self._user_tokens else ()
+        return _Request(operation, path, params, content, headers, (*self._secrets, *of_users, *secrets))
+
+    def _shared_tokens(self) -> UserTokens | None:
+        if self._sign_in is None:
+            return None
+        settings = self._settings
+        digest = self._sign_in.digest(settings.base_url, settings.token)
+        return UserTokens(digest, self._signed_in, settings.token_store, self._wait)
+
+    def _signed_in(self) -> UserToken:
+        """Ask for a user token."""
+        how = cast(SignIn, self._sign_in)
+        operation = replace(SIGN_IN, path=how.path, token_in=None)
+        request = self._request(operation, how.path, how.request(self._settings.token), None, None)
+
+        def read(answer: Answer) -> UserToken:
+            return read_user_token(answer, time.time() + self.least_clock_difference.total_seconds())
+
+        try:
+            token: UserToken = self._retrying(operation)(self._counted, request, read)
+        except errors.AnaplatError as error:
+            raise sign_in_error(error, how.login) from None
+        return token
 
     def _retrying(self, operation: Operation[Any]) -> tenacity.Retrying:
         attempts = self._settings.max_retries + 1
@@ -202,6 +266,12 @@ class Transport:
 
     def _pause(self, seconds: float) -> None:
         self._closed.wait(seconds)
+
+    def _wait(self, seconds: float) -> None:
+        if self._closed.wait(seconds):
+            raise errors.AnaplatClosedError(
+                "The client was closed while it waited to sign in; the request was not sent."
+            )
 
     def _counted(self, request: _Request, read: Callable[[Answer], T]) -> T:
         """Send the request once, and count how it went."""
@@ -234,6 +304,7 @@ class Transport:
             location=response.headers.get("Location"),
             retry_after=seconds_of(response.headers.get("Retry-After")),
             most_memory=2 * MEGABYTE * self._settings.max_answer_mb,
+            shown=not request.operation.secret,
         )
 
     def _exchange(self, request: _Request) -> tuple[requests.Response, bytes]:
@@ -285,6 +356,8 @@ class Transport:
             self.least_clock_difference = parsedate_to_datetime(date or "").astimezone(UTC) - datetime.now(UTC)
         except (ValueError, OverflowError):
             return
+        if self._user_tokens is not None:
+            self._user_tokens.note_clock(self.least_clock_difference.total_seconds())
 
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:

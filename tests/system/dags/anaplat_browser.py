@@ -39,7 +39,7 @@ with DAG("browser_settings", **COMMON):
         found = {}
         for conn_id in dag_run.conf["conn_ids"]:
             transport = AnaplatHook(conn_id).get_conn()._transport
-            found[conn_id] = asdict(replace(transport._settings, observer=None))
+            found[conn_id] = asdict(replace(transport._settings, observer=None, token_store=None))
         (Path(OUTPUT) / "settings.json").write_text(json.dumps(found))
 
     settings()

@@ -54,6 +54,13 @@ def summaries(found: Any, ids: list[str]) -> list[Any]:
 
 
 # operation · what calls it · the records that its answer holds
+class SignedIn(BaseModel):
+    """What a sign-in is answered with."""
+
+    token: str | None = None
+    expireAt: str | float | None = None  # noqa: N815 - the platform's name
+
+
 CALLS: list[tuple[str, Callable[[AnaplatClient], Any], type[BaseModel] | None]] = [
     ("get_columns", lambda client: client.get_columns("ds1"), Column),
     ("list_datasets", lambda client: client.list_datasets(), Dataset),
@@ -74,6 +81,7 @@ CALLS: list[tuple[str, Callable[[AnaplatClient], Any], type[BaseModel] | None]] 
     ("get_users", lambda client: client.find_users(["a"]), ExistingUsers),
     ("get_task", lambda client: client.find_task(["task-1"]).get("task-1"), TaskStatus),
     ("refresh_dataset", lambda client: client.call("/public-api/data-source/ds1/refresh"), None),
+    ("sign_in", lambda client: AnaplatClient(client.base_url, DEFAULT_TOKEN, login="a").sign_in(), SignedIn),
 ]
 
 TEXTS = st.sampled_from(

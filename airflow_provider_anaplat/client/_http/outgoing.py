@@ -1,0 +1,58 @@
+"""What a request holds before the token is added: its path and its body."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
+from airflow_provider_anaplat.errors import AnaplatRequestError
+
+
+def path_of(operation: Operation[Any], ids: Mapping[str, str]) -> str:
+    """Return an operation's path with the ids filled in.
+
+    :raises AnaplatRequestError: one cannot be an id; nothing was sent
+    """
+    return operation.path.format_map({name: quoted_id(operation.name, name, value) for name, value in ids.items()})
+
+
+def quoted_id(operation: str, name: str, value: Any) -> str:
+    """Return an id as it stands in a path.
+
+    :param operation: name of the operation, for the error
+    :param name: what the id is called
+    :raises AnaplatRequestError: it cannot be an id
+    """
+    if not isinstance(value, str) or not value.strip() or re.search(r"/|^\.{1,2}$|[\ud800-\udfff]", value):
+        raise AnaplatRequestError(
+            f"{operation}: {name} is {value!r}, which cannot be an id; nothing was sent.", operation=operation
+        )
+    return quote(value, safe="")
+
+
+def rows_body(
+    offset: int, limit: int, sort_by: str | None, sort_type: str, filter_: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the body of a request for rows.
+
+    :raises AnaplatRequestError: the contract does not allow it; nothing was sent
+    """
+    if offset < 0 or not 0 < limit <= MAX_ROWS_PER_CALL:
+        raise AnaplatRequestError(
+            f"read_rows: offset {offset} and limit {limit} are refused; a call reads 1 to "
+            f"{MAX_ROWS_PER_CALL:,} rows from an offset of 0 or more. Nothing was sent."
+        )
+    body: dict[str, Any] = {"offset": offset, "limit": limit}
+    if sort_by is not None:
+        body["sortFactor"] = {"name": sort_by, "sortType": sort_type}
+    if filter_ is not None:
+        if not isinstance(filter_, Mapping):
+            raise AnaplatRequestError(
+                f"read_rows: filter is a {type(filter_).__name__} and must be an object; a template gives one "
+                "where the DAG has render_template_as_native_obj=True. Nothing was sent."
+            )
+        body["filter"] = dict(filter_)
+    return body

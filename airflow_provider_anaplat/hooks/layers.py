@@ -1,0 +1,90 @@
+"""What the Test button tries: one layer after the other, each named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_anaplat import errors
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client import AnaplatClient
+    from airflow_provider_anaplat.client.models import Dataset
+
+# The layer that failed; the first type that fits counts.
+_LAYERS: tuple[tuple[type[errors.AnaplatError], str], ...] = (
+    (errors.AnaplatSettingsError, "Address"),
+    (errors.AnaplatSignInError, "Sign-in"),
+    (errors.AnaplatAuthenticationError, "Token"),
+    (errors.AnaplatPermissionError, "Token"),
+    (errors.AnaplatInvalidAnswerError, "Envelope"),
+    (errors.AnaplatRefusedError, "HTTP"),
+    (errors.AnaplatRedirectError, "HTTP"),
+)
+_MOST_DATASETS = 5  # whose columns are tried, where the user may not see some
+_SAME_CLOCK = 2.0  # seconds: an HTTP date is cut off to a second, and takes time to arrive
+
+
+def try_layers(connect: Callable[[], AnaplatClient]) -> tuple[bool, str]:
+    """Return whether all is good, and a sentence for each layer.
+
+    :param connect: makes a client
+    """
+    good: list[str] = []
+    try:
+        with closing(connect()) as client:
+            _try(client, good)
+    except errors.AnaplatError as error:
+        told = f"{_layer(error)}: {error}"
+    except Exception as error:  # noqa: BLE001 - the person who presses Test shall read it, whatever it is
+        told = f"Unexpected: {type(error).__name__} ({error})"
+    else:
+        return True, " ".join(good)
+    return False, " ".join([told, *(["What is good:"] if good else []), *good])
+
+
+def _try(client: AnaplatClient, good: list[str]) -> None:
+    """Try each layer, and add what is good about it."""
+    datasets = client.list_datasets()
+    count = "1 dataset" if len(datasets) == 1 else f"{len(datasets)} datasets"
+    good.append(f"The platform answers, and the token is good for {count}.")
+    if client.login:
+        client.sign_in()
+        good.append(f"Signing in as {client.login!r} brings a user token.")
+    good.append(_clocks(client))
+    good.append(_header(client, datasets))
+
+
+def _header(client: AnaplatClient, datasets: Sequence[Dataset]) -> str:
+    if not datasets:
+        return "The token in the header could not be tried, since the list shows no dataset."
+    for number, dataset in enumerate(datasets[:_MOST_DATASETS], 1):
+        try:
+            client.get_columns(dataset.ds_id)
+        except (errors.AnaplatPermissionError, errors.AnaplatNotFoundError):
+            if number == min(len(datasets), _MOST_DATASETS):
+                raise
+            continue
+        break
+    return f"The token in the header is good: the columns of dataset {dataset.ds_id} can be read."
+
+
+def _clocks(client: AnaplatClient) -> str:
+    now = datetime.now(UTC)
+    ahead = (client.earliest_platform_time(now) - now).total_seconds()
+    if abs(ahead) <= _SAME_CLOCK:
+        return "Its clock and the one here agree."
+    return f"Its clock is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the one here."
+
+
+def _layer(error: errors.AnaplatError) -> str:
+    name = getattr(error, "layer", None) or next(
+        (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"
+    )
+    if error.operation == "sign_in":
+        return "Sign-in" if name in ("Token", "Sign-in") else f"Sign-in, {name}"
+    if name != "Token":
+        return str(name)
+    return "Token in the header" if error.operation == "get_columns" else "Token in the body"
