@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 from waiting import DATASETS, list_server
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -91,9 +91,9 @@ def is_of_triggerer(process: psutil.Process) -> bool:
 
 def main() -> None:
     """Print the table."""
-    from running import wait_until  # type: ignore[import-not-found]  # of tests/, which is found at run time
-    from system.backends import backends  # type: ignore[import-not-found]
-    from system.deployment import Deployment  # type: ignore[import-not-found]
+    from running import wait_until
+    from system.backends import backends
+    from system.deployment import Deployment
 
     print(f"{SENSORS} sensors, a list of {DATASETS:,} datasets, an interval of {INTERVAL:g} s, {SECONDS:g} s\n")
     print(f"{'waiting':<10}{'requests/interval':>20}{'CPU':>8}{'stall/second':>15}{'longest':>11}{'memory':>10}")

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, NdjsonSink, ParquetSink
+from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
@@ -17,7 +17,7 @@ from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 
 FORMATS: list[FileFormat] = ["csv", "ndjson", "parquet"]
-SINKS = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
+SINKS: dict[str, Sink] = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
 
 
 def export_rows(

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from databases import Database, database
+from integration.test_triggerer import COMPONENTS, Airflow, until
 from running import WarmAirflow
-from test_triggerer import COMPONENTS, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.platform import StoredDataset

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS, numbers
+from integration.test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
 from running import RELEASE, RunningAirflow, WarmAirflow
-from test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -47,7 +47,7 @@ except (ImportError, AttributeError):
 class ColdAirflow(Airflow):
     """Its components import Airflow anew: the first metric decides where all go, and a warm one has sent some."""
 
-    _begin = RunningAirflow._begin
+    _begin = RunningAirflow._begin  # type: ignore[assignment]  # a process of its own in place of a fork
 
 
 class StatsD:

@@ -37,7 +37,11 @@ def s3() -> Iterator[Any]:
     server = ThreadedMotoServer(port=0, verbose=False)
     server.start()
     _, port = server.get_host_and_port()
-    options = {"key": "key", "secret": "secret", "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"}}
+    options: dict[str, Any] = {
+        "key": "key",
+        "secret": "secret",
+        "client_kwargs": {"endpoint_url": f"http://127.0.0.1:{port}"},
+    }
     bucket = UPath("s3://bucket", **options)
     bucket.fs.mkdir("bucket")
     yield bucket

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import LONG
 from markdown import PROJECT, Block, blocks_of, is_written_for_this_airflow
-from running import LONG, free_port
+from running import free_port
 
 from airflow_provider_anaplat.client import AnaplatClient
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from conftest import TEXTS
-from running import AIRFLOW_2, LONG
+from conftest import LONG, TEXTS
+from running import AIRFLOW_2
 from steps import Steps, wait
 
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -11,8 +11,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from running import LONG, free_port, wait_until
+from conftest import LONG
+from running import free_port, wait_until
 
 POSTGRES_PORT, REDIS_PORT = free_port(), free_port()
 SERVER = f"postgres@127.0.0.1:{POSTGRES_PORT}"
@@ -70,9 +72,11 @@ def _serving(folder: Path, program: str, *arguments: str) -> Iterator[None]:
 def _start(folder: Path, program: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a program in the folder, with a log there, and not as root: PostgreSQL refuses that."""
     nobody = pwd.getpwnam("nobody")
-    user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()} if os.geteuid() == 0 else {}
+    user: dict[str, Any] = (
+        {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": ()} if os.geteuid() == 0 else {}
+    )
     with (folder / f"{program}.log").open("wb") as log:
         return subprocess.Popen(
-            [PROGRAMS[program], *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            [str(PROGRAMS[program]), *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True, **user,
         )  # fmt: skip

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 from airflow import __version__ as airflow_version
+from conftest import LONG
 from packaging.version import Version
-from running import LONG, RunningAirflow, wait_until
+from running import RunningAirflow, wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

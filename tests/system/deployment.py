@@ -16,7 +16,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 import requests
-from running import AIRFLOW_2, LONG, RunningAirflow, wait_until
+from conftest import LONG
+from running import AIRFLOW_2, RunningAirflow, wait_until
 from system.backends import BROKER, SERVER, missing
 
 ENDED = {"success", "failed"}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from conftest import numbers
@@ -35,7 +37,7 @@ def most_at_once(running: Production, name: str, together: int, **extra: int) ->
     enough = threading.Event()
     asked: list[int] = []
 
-    def gather(body: dict[str, int]) -> bool:
+    def gather(body: Mapping[str, Any]) -> bool:
         if body.get("offset"):
             asked.append(body["offset"])
             if len(asked) == together:

@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from conftest import numbers
 from cryptography.fernet import Fernet, InvalidToken
-from system.deployment import BROKER
+from system.backends import BROKER
 from system.production import MARKS, PASSWORD, PLANTED, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -20,7 +20,7 @@ from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperat
 if AIRFLOW_2:
     from airflow.utils.context import OutletEventAccessors
 else:
-    from airflow.sdk.execution_time.context import OutletEventAccessors
+    from airflow.sdk.execution_time.context import OutletEventAccessors  # type: ignore[assignment]  # the other's
 
 Connect = Callable[..., None]
 

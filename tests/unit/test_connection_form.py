@@ -219,7 +219,7 @@ def settings_of(conn_id: str) -> Any:
 def test_every_way_gives_the_same_client(
     port: int | None, monkeypatch: pytest.MonkeyPatch, exported: dict[str, Any]
 ) -> None:
-    given = {**FIELDS_OF_ALL_WAYS, "port": port}
+    given: dict[str, Any] = {**FIELDS_OF_ALL_WAYS, "port": port}
     as_texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in EXTRA.items()}
     uri = Connection(conn_id="uri", conn_type="anaplat", **given, extra=json.dumps(EXTRA)).get_uri()
     by_hand = "anaplat://{}:{}@{}:{}/https?__extra__={}".format(

@@ -15,6 +15,7 @@ import zipfile
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -147,7 +148,16 @@ def test_the_bill_of_materials_names_packages_and_no_place(built: dict[str, Path
     pytest.importorskip("cyclonedx", reason="the constraints of older releases leave it out")
     environment, output = tmp_path / "alone", tmp_path / "sbom.json"
     venv.create(environment, with_pip=False)
-    install = [sys.executable, "-m", "pip", "--python", environment, "install", "--no-deps", "--no-index"]
+    install: list[Any] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        environment,
+        "install",
+        "--no-deps",
+        "--no-index",
+    ]
     subprocess.run([*install, "--quiet", "--disable-pip-version-check", built[".whl"]], check=True)
     subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", environment, output], check=True)
     bill = json.loads(output.read_text())

@@ -37,7 +37,8 @@ class Task:
 
 
 def of(operator: Any, link: Any = None) -> str:
-    return (link or AnaplatDatasetLink()).get_link(operator, ti_key=SimpleNamespace())
+    key: Any = SimpleNamespace()
+    return str((link or AnaplatDatasetLink()).get_link(operator, ti_key=key))
 
 
 def details(platform: Simulator, dir_id: str, ds_id: str) -> str:
@@ -104,7 +105,7 @@ def test_a_link_that_cannot_be_is_said_and_fails_nothing(
 ) -> None:
     connect(host=platform.url, password="")
     operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
-    AnaplatDatasetLink().note(operator, {}, {"dsId": "ds1", "dirId": "root"})  # type: ignore[typeddict-item]  # a bare context
+    AnaplatDatasetLink().note(operator, {}, {"dsId": "ds1", "dirId": "root"})
     assert "has no link 'Dataset'" in caplog.text
 
 
@@ -143,5 +144,6 @@ def test_a_link_that_cannot_be_kept_fails_no_task(dataset: str, caplog: pytest.L
             raise OSError("the API server is gone")
 
     operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
-    AnaplatDatasetLink().note(operator, {"ti": Broken()}, {"dsId": dataset, "dirId": "root"})  # type: ignore[typeddict-item]  # a bare context
+    context: Any = {"ti": Broken()}
+    AnaplatDatasetLink().note(operator, context, {"dsId": dataset, "dirId": "root"})
     assert "has no link 'Dataset': the API server is gone" in caplog.text

@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import json
 from pathlib import Path
+from typing import Any
 
 import airflow
 import jsonschema
@@ -73,16 +74,16 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
     from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
     from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
 
-    template = "{{ not_rendered_yet }}"
+    template: Any = "{{ not_rendered_yet }}"  # it stands for anything
     operators = [
-        AnaplatCreateDatasetOperator(task_id="c", account_id=template, name=template, table_query=template),  # type: ignore[arg-type]  # a template stands for anything
-        AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),  # type: ignore[arg-type]  # likewise
-        AnaplatCreateUsersOperator(task_id="u", users=template),  # type: ignore[arg-type]  # likewise
+        AnaplatCreateDatasetOperator(task_id="c", account_id=template, name=template, table_query=template),
+        AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),
+        AnaplatCreateUsersOperator(task_id="u", users=template),
         AnaplatToSqlOperator(task_id="l", ds_id=template, sql_conn_id=template, table=template, schema=template),
         AnaplatRefreshDatasetOperator(task_id="r", ds_id=template, path=template),
         AnaplatAccessReportOperator(task_id="a", user_ids=template, output_path=template, page_types=template),
         AnaplatSchemaCheckOperator(task_id="k", ds_id=template, columns=template),
-        AnaplatCallOperator(task_id="o", path=template, json=template, query=template),  # type: ignore[arg-type]  # likewise
+        AnaplatCallOperator(task_id="o", path=template, json=template, query=template),
         AnaplatDatasetTaskSensor(task_id="s", ds_id=template, deferrable=True, start_from_trigger=True),
         AnaplatDatasetFreshnessSensor(task_id="f", ds_id=template, newer_than=template),
         AnaplatSubscriptionSensor(task_id="d", subscription_ids=template, sent_after=template),

@@ -91,7 +91,7 @@ def _installs(command: list[str]) -> None:
         if requirement == "--constraint":
             assert OFFICIAL.fullmatch(next(words))
             continue
-        name, extras = re.fullmatch(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()  # type: ignore[union-attr]
+        name, extras = re.fullmatch(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()
         assert name == "airflow-provider-anaplat"
         assert set((extras or "").split(",")) - {""} <= EXTRAS
 

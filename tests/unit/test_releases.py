@@ -35,7 +35,7 @@ def test_each_name_is_found_where_this_release_has_it_and_not_where_it_is_deprec
 
 def test_a_name_that_nobody_lists_is_no_name_here() -> None:
     with pytest.raises(AttributeError, match="Pool"):
-        releases.Pool  # type: ignore[attr-defined]  # noqa: B018 - that is what is tested
+        releases.Pool  # noqa: B018 - that is what is tested
 
 
 def test_a_name_that_no_release_has_is_told_with_its_places(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,11 @@ from airflow_provider_anaplat import (
 from airflow_provider_anaplat._airflow.releases import DAG, task
 
 OUTPUT = os.environ.get("ANAPLAT_TEST_OUTPUT", "/nowhere")
-COMMON = {"schedule": None, "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"), "catchup": False}
+COMMON: dict[str, Any] = {
+    "schedule": None,
+    "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"),
+    "catchup": False,
+}
 
 for mode in ("poke", "reschedule", "deferred"):
     with DAG(dag_id=f"wait_{mode}", **COMMON):
@@ -69,7 +73,8 @@ with DAG(dag_id="mapped", **COMMON):
     def exports_of(created: list[dict[str, str]]) -> list[dict[str, str]]:
         return [{"ds_id": item["dsId"], "output_path": f"{OUTPUT}/{item['dsId']}.csv"} for item in created]
 
-    exports = AnaplatExportRowsOperator.partial(task_id="export").expand_kwargs(exports_of(creates.output))
+    created: Any = creates.output
+    exports = AnaplatExportRowsOperator.partial(task_id="export").expand_kwargs(exports_of(created))
     users = AnaplatCreateUsersOperator.partial(task_id="users").expand(
         users=[[{"loginId": "a", "password": "s3cret-a"}], [{"loginId": "b", "password": "s3cret-b"}]]
     )

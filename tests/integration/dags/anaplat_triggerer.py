@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pendulum
 from airflow import __version__ as airflow_version
 
@@ -11,13 +13,13 @@ from airflow_provider_anaplat._airflow.releases import DAG, task
 # The local executor of Airflow 3.0 may start a task before the scheduler has written that it is queued, and then
 # fails it unrun.
 MAY_FAIL_UNRUN = airflow_version.startswith("3.0.")
-COMMON = {
+COMMON: dict[str, Any] = {
     "default_args": {"retries": 5 if MAY_FAIL_UNRUN else 0, "retry_delay": 0},
     "start_date": pendulum.datetime(2026, 1, 1, tz="UTC"),
     "catchup": False,
     "is_paused_upon_creation": False,
 }
-WAITING = {"poke_interval": 1, "timeout": 300, "deferrable": True}
+WAITING: dict[str, Any] = {"poke_interval": 1, "timeout": 300, "deferrable": True}
 
 with DAG(dag_id="triggerer_waits", schedule=None, params={"first": "ds1"}, **COMMON):
     AnaplatDatasetTaskSensor(

@@ -27,7 +27,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     """Let a driver or a server that is missing be one line of the summary, however many tests ask for it."""
     report = yield
     if report.when == "setup" and report.skipped and isinstance(report.longrepr, tuple):
-        report.longrepr = (databases.__file__, None, report.longrepr[2])
+        report.longrepr = (str(databases.__file__), 0, report.longrepr[2])
     return report
 
 

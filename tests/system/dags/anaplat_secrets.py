@@ -25,8 +25,8 @@ from airflow_provider_anaplat._airflow.releases import DAG, BaseOperator
 
 OUTPUT = os.environ["ANAPLAT_EXPORT_PATH"]
 FAULTS = os.environ["ANAPLAT_TEST_FAULTS"].split(",")
-WAITING = {"poke_interval": 1, "timeout": 120, "max_poll_failures": 1}
-DEFERRED = {**WAITING, "deferrable": True}
+WAITING: dict[str, Any] = {"poke_interval": 1, "timeout": 120, "max_poll_failures": 1}
+DEFERRED: dict[str, Any] = {**WAITING, "deferrable": True}
 
 
 class PlantOperator(BaseOperator):

@@ -210,8 +210,8 @@ def test_a_refusal_leaves_nothing_to_look_for(run: Run, fault: Fault, error: typ
 
 def test_an_existing_dataset_is_reused(run: Run) -> None:
     ds_id = run.add()
-    for decoy in ({"directory": "other"}, {"name": "Sales"}):
-        run.add(**decoy)
+    run.add(directory="other")
+    run.add(name="Sales")
     task = run.attempt()
     assert (task.ds_id, task.status, task.task_id) == (ds_id, "FINISHED", None)
     assert run.sent == 0

@@ -103,7 +103,7 @@ def test_many_users_in_their_order_and_each_once(platform: Simulator, tmp_path: 
     path = tmp_path / f"access.{suffix}"
     result = report(path, [*users, *users[:9]], concurrency=7)
     assert (result["users"], result["datasets"], result["pages"]) == (60, sum(range(60)), 0)
-    read = {"csv": pl.read_csv, "ndjson": pl.read_ndjson, "parquet": pl.read_parquet}[suffix]
+    read: Any = {"csv": pl.read_csv, "ndjson": pl.read_ndjson, "parquet": pl.read_parquet}[suffix]
     expected = [(user, f"ds{n}") for number, user in enumerate(users) for n in range(number)]
     assert read(path).select("uId", "resourceId").rows() == expected
     assert len(platform.requests("list_authorized_datasets")) == 60

@@ -44,7 +44,12 @@ def test_half_a_character_does_not_break_what_is_written_of_it(platform: Simulat
 
 def test_the_query_and_the_method(platform: Simulator) -> None:
     platform.platform.tasks["t1"] = [{"status": "FINISHED"}]
-    status = {"path": "/public-api/task/status", "method": "GET", "query": {"taskId": "t1"}, "token_in": "query"}
+    status: dict[str, Any] = {
+        "path": "/public-api/task/status",
+        "method": "GET",
+        "query": {"taskId": "t1"},
+        "token_in": "query",
+    }
     assert call(**status)["status"] == "FINISHED"
 
 

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.simulator import Simulator
 Connect = Callable[..., None]
 
 
-def export(output_path: str | ObjectStoragePath, **arguments: Any) -> Any:
+def export(output_path: Any, **arguments: Any) -> Any:
     return AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=output_path, **arguments).execute(
         {}
     )

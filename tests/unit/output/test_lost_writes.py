@@ -69,7 +69,7 @@ def test_a_disk_that_is_full_from_the_start(sink: Sink, suffix: str) -> None:
         open("/dev/full", "wb", buffering=0) as file,  # noqa: PTH123 - unlike Path.open(), without a check of types
         pytest.raises(OSError, match=os.strerror(errno.ENOSPC)),
     ):
-        write(sink, suffix, file)  # type: ignore[arg-type]  # a raw file takes bytes, too
+        write(sink, suffix, file)
 
 
 @every_kind
@@ -94,7 +94,7 @@ def test_a_pipe_that_its_reader_closes(sink: Sink, suffix: str) -> None:
     thread = threading.Thread(target=read_a_little)
     thread.start()
     with pytest.raises(BrokenPipeError), os.fdopen(writer, "wb", buffering=0) as file:
-        write(sink, suffix, file)  # type: ignore[arg-type]  # a raw file takes bytes, too
+        write(sink, suffix, file)
     thread.join()
 
 

@@ -226,7 +226,7 @@ def test_a_sensor_can_begin_in_the_triggerer() -> None:
     assert sensor.start_from_trigger
     arguments = sensor.start_trigger_args.trigger_kwargs
     assert json.loads(json.dumps(arguments)) == arguments
-    trigger = AnaplatDatasetTaskTrigger(**arguments)
+    trigger: Any = AnaplatDatasetTaskTrigger(**arguments)
     assert (trigger.ds_id, trigger.deadline) == ("{{ params.id }}", None)
     assert sensor.start_trigger_args.timeout == timedelta(seconds=30)
 
@@ -236,8 +236,7 @@ def test_but_not_before_its_arguments_are_known() -> None:
 
     with DAG("late"):
         create = AnaplatCreateDatasetOperator(task_id="create", account_id="a", name="n", table_query={})
-        late = AnaplatDatasetTaskSensor(
-            **WAITING, ds_id=create.output["dsId"], deferrable=True, start_from_trigger=True
-        )
+        output: Any = create.output
+        late = AnaplatDatasetTaskSensor(**WAITING, ds_id=output["dsId"], deferrable=True, start_from_trigger=True)
     assert not late.start_from_trigger
     assert not AnaplatDatasetTaskSensor(**WAITING, ds_id="ds1", start_from_trigger=True).start_from_trigger

@@ -47,7 +47,7 @@ class Watcher:
         path, kwargs = AnaplatDatasetUpdatedTrigger(ds_id="ds1", poll_interval=0.03).serialize()
         assert path.endswith(AnaplatDatasetUpdatedTrigger.__qualname__)
         self.trigger = AnaplatDatasetUpdatedTrigger(**json.loads(json.dumps(kwargs)))
-        self.trigger.asset_state_store = store
+        self.trigger.asset_state_store = store  # type: ignore[assignment]  # no more of one than is used
 
     async def __aenter__(self) -> Watcher:
         self.task = asyncio.create_task(self._collect())

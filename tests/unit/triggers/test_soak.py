@@ -29,7 +29,7 @@ AN_HOUR = 12  # rounds, with a poll every two seconds
 WAITERS = 5
 FAULTS = (replies.http_status(503), replies.reset(), replies.cut(), replies.http_status(429, retry_after="0"))
 EVERY = 20  # polls, one of which meets with a fault
-POLLING = {"anaplat_conn_id": "anaplat_default", "poll_interval": 0.001}
+POLLING: dict[str, Any] = {"anaplat_conn_id": "anaplat_default", "poll_interval": 0.001}
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,8 @@ class Shift:
         self.platform.ledger.clear()
 
     async def event(self) -> Any:
-        async with aclosing(self.kind.trigger().run()) as events:
+        running: Any = self.kind.trigger().run()
+        async with aclosing(running) as events:
             return (await anext(events)).payload
 
 

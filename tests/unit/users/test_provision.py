@@ -41,7 +41,7 @@ class Attempts:
     def __call__(self, users: list[dict[str, Any]] | Any = None, **rules: Any) -> dict[str, Any]:
         client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=5)
         ledger = UserLedger(FolderStateStore(self.folder) if self.folder else None)
-        source = ListSource(people(6) if users is None else users) if not hasattr(users, "rows") else users
+        source: Any = ListSource(people(6) if users is None else users) if not hasattr(users, "rows") else users
         return Provisioning(client, ledger, Rules(**{"batch_size": 2, **rules})).run(source)
 
     @property

@@ -42,7 +42,7 @@ REQUEST = CreateDatasetRequest(ac_id="a", name="n", table_query=TableQuery(table
 
 def summaries(found: Any, ids: list[str]) -> list[Any]:
     """Ask a lookup for every record, as those who wait do."""
-    asked = []
+    asked: list[Any] = []
     for record_id in ids:
         try:
             record = found.get(record_id)
@@ -100,7 +100,9 @@ def records(kind: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
     """Objects under the contract's names, well formed in some fields."""
     names = [field.alias or name for name, field in kind.model_fields.items()]
     ids = {"dsId": "ds1", "scId": "sc1", "id": "u1", "pgId": "p1", "name": "n", "fdType": "INT", "userExist": []}
-    known = {name: st.just(value) for name, value in ids.items() if name in names}
+    known: dict[str, st.SearchStrategy[Any]] = {
+        name: st.just(value) for name, value in ids.items() if name in names
+    }
     if kind is DatasetData:
         known["columns"] = st.lists(records(Column), max_size=2)
         known["preview"] = st.lists(st.lists(TEXTS | st.none(), max_size=2), max_size=3) | ANYTHING

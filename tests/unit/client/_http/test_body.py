@@ -303,5 +303,6 @@ def test_a_piece_of_an_impossible_length_is_no_answer(length: bytes, error: type
 
 @pytest.mark.parametrize("setting", ["max_answer_mb", "max_connections"])
 def test_a_limit_of_nothing_is_refused(setting: str) -> None:
+    unusable: dict[str, Any] = {setting: 0}
     with pytest.raises(errors.AnaplatSettingsError, match="at least 1"):
-        AnaplatClient("http://127.0.0.1", "t", **{setting: 0})
+        AnaplatClient("http://127.0.0.1", "t", **unusable)

@@ -80,9 +80,10 @@ def http(status: int, body: bytes | str) -> bytes:
     return b"HTTP/1.1 %d Whatever\r\nContent-Length: %d\r\n\r\n%b" % (status, len(content), content)
 
 
+NO_WORDS: list[Any] = [True, False, 0, 1, [], {}, None]
 UNCLEAR = [
     *(http(200, json.dumps({"result": word})) for word in ("OK", "ok ", "success", "处理中", "partial", "")),
-    *(http(200, json.dumps({"result": word})) for word in (True, False, 0, 1, [], {}, None)),
+    *(http(200, json.dumps({"result": word})) for word in NO_WORDS),
     http(200, '{"result": "fail"}'),
     http(200, '{"result": "fail", "error": {"message": "no"}}'),
     http(200, '{"result": "fail", "error": {"status": 5001, "message": "no"}}'),

@@ -30,7 +30,7 @@ SENSORS = {
 def execute(name: str, arguments: dict[str, Any], started: str) -> dict[str, Any]:
     """Run a sensor's ``execute`` as a worker would."""
     start = datetime.fromisoformat(started)
-    ti = SimpleNamespace(start_date=start, get_first_reschedule_date=lambda _: start)
+    ti: Any = SimpleNamespace(start_date=start, get_first_reschedule_date=lambda _: start)
     try:
         return {"returned": SENSORS[name](task_id="wait", **arguments).execute({"ti": ti})}
     except AirflowRescheduleException as again:
