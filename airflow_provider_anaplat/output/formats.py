@@ -34,7 +34,9 @@ _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they ar
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 # Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
 _PART_ROWS = 20_000
-_PART_BYTES = 16 << 20
+_PART_BYTES = 8 << 20
+# Polars makes a text of all the rows that it is given at a time.
+_NDJSON_BYTES = 4 << 20
 
 
 class Sink(Protocol):
@@ -133,10 +135,12 @@ class NdjsonSink:
 
         def write(pulled: Iterator[pl.DataFrame]) -> None:
             for frame in pulled:
-                before = output.counted
-                with output.honest():
-                    frame.write_ndjson(as_file(output))
-                _check_rows(output.counted - before, frame.height)
+                for rows in frame.iter_slices(rows_within(frame, frame.height, _NDJSON_BYTES)):
+                    before = output.counted
+                    with output.honest():
+                        rows.write_ndjson(as_file(output))
+                    _check_rows(output.counted - before, rows.height)
+                    del rows
                 del frame  # it may be large, and the next one takes its time
 
         feed(frames, write)

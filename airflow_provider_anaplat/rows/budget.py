@@ -15,7 +15,8 @@ _FIRST_ROWS = 1000
 # Measured: what threads and buffers take, whatever the rows; and how many times its own bytes a page takes while
 # it is decoded and written, beside the answers that wait for their turn.
 _BASE_MB = 32
-_COPIES = 8
+_COPIES = 10
+_BYTES_PER_COLUMN = 2_000  # of a page, whatever its rows
 _LEAST_PAGE = 1 * MEGABYTE
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
 
@@ -37,6 +38,7 @@ class Budget:
         page_bytes = max(_LEAST_PAGE, (memory_mb - _BASE_MB) * MEGABYTE // (concurrency + _COPIES))
         self.most_bytes = min(page_bytes * 3 // 2, max_answer_mb * MEGABYTE)
         self._page_bytes = min(page_bytes, self.most_bytes * 2 // 3)
+        self._for_rows = self._page_bytes
         self._page_size = page_size
         self._in_flight = concurrency * self._page_bytes
         self._lock = threading.Lock()
@@ -47,13 +49,17 @@ class Budget:
         with self._lock:
             if not self._weights:
                 return min(_FIRST_ROWS, self._page_size)
-            return max(1, min(self._page_size, int(self._page_bytes / self._heaviest())))
+            return max(1, min(self._page_size, int(self._for_rows / self._heaviest())))
 
     def requests(self) -> int:
         """Return how many requests of so many rows may be in flight."""
         rows = self.rows()
         with self._lock:
             return max(1, int(self._in_flight / (rows * self._heaviest())))
+
+    def has_columns(self, columns: int) -> None:
+        """Note how many columns the pages have."""
+        self._for_rows = max(self._page_bytes // 4, self._page_bytes - columns * _BYTES_PER_COLUMN)
 
     def saw(self, rows: int, size: int) -> None:
         """Note what rows weighed.

@@ -33,6 +33,8 @@ _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 _ROWS_START = re.compile(rb'"preview"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 20  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
+# Bytes of a slice for each column, of which a slice of few rows takes more than the rows do.
+_SLICE_PER_COLUMN = 1000
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
@@ -177,6 +179,7 @@ def _arrow_frame(
     body: bytes, start: int, end: int, names: list[str], each: Map = map, size: int = _SLICE
 ) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
+    size = max(size, _SLICE_PER_COLUMN * len(names)) if size == _SLICE else size
     odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
     frames = []
     columns = _columns(names)

@@ -110,6 +110,7 @@ class PageReader:
         first, limit = self._ask(query.offset, max(1, self._within(query.offset, self.budget.rows())))
         self._first = [(first, limit)]  # taken from here when it is read, so that nothing keeps it in memory
         self.columns = first.columns
+        self.budget.has_columns(len(first.columns))
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)

@@ -1,0 +1,172 @@
+"""Pages fit into the budget of memory, whatever rows weigh and however their answers arrive."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.rows.budget import MEGABYTE, Budget
+from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
+
+ARRIVALS = ["with its length", "in pieces", "compressed"]
+LIGHT, HEAVY = 100, 20_000  # bytes of a cell
+
+
+class Heavy:
+    """A dataset whose rows weigh what they are told to."""
+
+    def __init__(self, weights: list[int], arrival: str = "with its length") -> None:
+        self.weights = weights
+        self.arrival = arrival
+        self.asked: list[tuple[int, int]] = []
+        self.sent: list[int] = []
+
+    def answer(self, offset: int, limit: int) -> bytes:
+        self.asked.append((offset, limit))
+        weights = self.weights[offset : offset + limit]
+        response = {
+            "dsId": "ds1", "rowCount": len(self.weights), "version": 1, "utime": "2026-01-01 00:00:00+0000",
+            "columns": [{"name": "n", "fdType": "LONG"}, {"name": "text", "fdType": "STRING"}],
+        }  # fmt: skip
+        rows = ",".join(f'["{number}","{"x" * weight}"]' for number, weight in enumerate(weights, offset))
+        body = f'{{"result":"ok","response":{json.dumps(response)[:-1]},"preview":[{rows}]}}}}'.encode()
+        self.sent.append(len(body))
+        return body
+
+
+@contextmanager
+def served(heavy: Heavy) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = heavy.answer(asked["offset"], asked["limit"])
+            self.send_response(200)
+            if heavy.arrival == "in pieces":
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+            else:
+                if heavy.arrival == "compressed":
+                    body = gzip.compress(body, 1)
+                    self.send_header("content-encoding", "gzip")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+            try:
+                self.wfile.write(body)
+            except ConnectionError:  # it was larger than the client reads
+                self.close_connection = True
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def read(url: str, **query: Any) -> list[int]:
+    reader = PageReader(AnaplatClient(url, "token", max_retries=0), RowQuery("ds1", **query))
+    return [int(row[0]) for page in reader.pages() for row in page.frame.rows()]
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_the_first_page_is_small_and_the_others_as_large_as_fits(arrival: str) -> None:
+    heavy = Heavy([LIGHT] * 5_000 + [HEAVY] * 1_000 + [LIGHT] * 5_000, arrival)
+    with served(heavy) as url:
+        assert read(url, memory_mb=64) == list(range(11_000))
+    assert heavy.asked[0] == (0, 1000)
+    budget = Budget(64, 50_000, 4, 256)
+    assert max(limit for offset, limit in heavy.asked if offset == 1000) > 5_000
+    read_to_the_end = [size for size in heavy.sent if size <= budget.most_bytes]
+    # The rows, few answers that were too large to be read, and what is asked for again to see that offsets count.
+    assert sum(read_to_the_end) < 1.5 * (1_000 * HEAVY + 10_000 * (LIGHT + 30))
+    assert len(heavy.asked) - len(read_to_the_end) <= 20
+
+
+def test_a_page_size_and_a_concurrency_are_upper_bounds() -> None:
+    heavy = Heavy([LIGHT] * 300)
+    with served(heavy) as url:
+        assert read(url, page_size=70, concurrency=2) == list(range(300))
+    assert {limit for _, limit in heavy.asked} == {70}
+
+
+def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
+    budget = Budget(64, 50_000, 8, 256)
+    budget.saw(1, 10 * MEGABYTE)
+    assert (budget.rows(), budget.requests()) == (1, 1)
+    for _ in range(8):  # the heavy one is forgotten
+        budget.saw(1000, 100_000)
+    assert budget.rows() > 1000
+    assert budget.requests() == 8
+
+
+@pytest.mark.parametrize("arrival", ARRIVALS)
+def test_a_row_that_is_larger_than_the_budget_is_read_all_the_same(
+    arrival: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    heavy = Heavy([LIGHT, 30 * MEGABYTE, LIGHT], arrival)
+    with served(heavy) as url:
+        assert read(url, memory_mb=64) == [0, 1, 2]
+    assert "row 2 alone has 30 MB" in caplog.text
+
+
+def test_a_row_that_is_larger_than_an_answer_may_be_ends_the_export() -> None:
+    with served(Heavy([LIGHT, 3 * MEGABYTE])) as url:
+        reader = PageReader(AnaplatClient(url, "token", max_answer_mb=1), RowQuery("ds1"))
+        with pytest.raises(errors.AnaplatAnswerTooLargeError, match="max_answer_mb"):
+            list(reader.pages())
+
+
+def test_a_budget_that_is_too_small_is_refused() -> None:
+    with pytest.raises(errors.AnaplatRequestError, match="memory_mb is 63; it must be at least 64"):
+        Budget(63, 50_000, 4, 256)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.output.formats import FORMATS, WriteOptions
+from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.targets import FileTarget
+
+def memory(key):
+    return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0]) / 1024
+
+before = memory("VmRSS")
+sink = FORMATS[sys.argv[2]].sink(WriteOptions())
+plan = ExportPlan(RowQuery("ds1"), FileTarget(Place(Path(sys.argv[3]), sink)))
+rows = export_rows(AnaplatClient(sys.argv[1], "token"), plan).rows
+print(rows, memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell what a process takes")
+@pytest.mark.parametrize("file_format", ["csv", "ndjson", "parquet"])
+def test_a_process_grows_no_more_than_the_budget_says(tmp_path: Path, file_format: str) -> None:
+    with served(Heavy([LIGHT] * 20_000 + [HEAVY] * 20_000)) as url:  # 400 MB
+        command = [sys.executable, "-c", PROGRAM, url, file_format, str(tmp_path / "rows")]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows, growth = output.split()
+    assert int(rows) == 40_000
+    assert float(growth) < 256
