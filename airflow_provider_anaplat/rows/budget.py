@@ -29,6 +29,8 @@ class Budget:
     :param concurrency: requests in flight at most
     :param max_answer_mb: megabytes of an answer at most, whatever the budget
     :ivar most_bytes: of an answer that is worth reading to its end, unless it holds a single row
+    :ivar bytes_read: of all answers with rows
+    :ivar most_rows: of a page
     :raises AnaplatRequestError: one of them is too small
     """
 
@@ -41,6 +43,8 @@ class Budget:
         self._for_rows = self._page_bytes
         self._page_size = page_size
         self._in_flight = concurrency * self._page_bytes
+        self.bytes_read = 0
+        self.most_rows = 0
         self._lock = threading.Lock()
         self._weights: deque[float] = deque(maxlen=_REMEMBERED)
 
@@ -62,13 +66,15 @@ class Budget:
         self._for_rows = max(self._page_bytes // 4, self._page_bytes - columns * _BYTES_PER_COLUMN)
 
     def saw(self, rows: int, size: int) -> None:
-        """Note what rows weighed.
+        """Note what the rows of a page weighed.
 
         :param rows: how many
         :param size: bytes of their answer
         """
-        if rows:
-            with self._lock:
+        with self._lock:
+            self.bytes_read += size
+            self.most_rows = max(self.most_rows, rows)
+            if rows:
                 self._weights.append(size / rows)
 
     def saw_too_much(self, rows: int, size: int | None) -> int:
@@ -77,7 +83,8 @@ class Budget:
         :param rows: how many were asked for
         :param size: bytes of the answer, where it said so
         """
-        self.saw(rows, max(size or 0, 2 * self.most_bytes))
+        with self._lock:
+            self._weights.append(max(size or 0, 2 * self.most_bytes) / rows)
         return min(self.rows(), rows // 2)
 
     def _heaviest(self) -> float:

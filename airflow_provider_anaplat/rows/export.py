@@ -98,7 +98,7 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     columns = reader.columns
     target = plan.target
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
-    progress = ExportProgress(plan.query.ds_id, reader.expected_rows)
+    progress = ExportProgress(plan.query.ds_id, reader.expected_rows, reader.budget)
 
     def frame(page: Page) -> pl.DataFrame:
         progress.add(page.frame.height)
