@@ -98,7 +98,9 @@ class PageReader:
         self._position = query.offset
         self._most = query.page_size
         self._query = query
-        self._offsets = OffsetCheck(query.ds_id, lambda offset, limit: self._read(offset, limit).frame)
+        self._offsets = OffsetCheck(
+            f"Dataset {query.ds_id}", lambda offset, limit: self._read(offset, limit).frame
+        )
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
         first = self._ask(query.offset, max(1, self._within(query.offset, query.page_size)))

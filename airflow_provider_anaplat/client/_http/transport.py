@@ -34,7 +34,12 @@ from airflow_provider_anaplat.client.metrics import (
     observe,
     outcome_of,
 )
-from airflow_provider_anaplat.client.operations import SIGN_IN, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.operations import (
+    APPLICATION_TOKEN_HEADER,
+    SIGN_IN,
+    TOKEN_HEADER,
+    Operation,
+)
 from airflow_provider_anaplat.client.sign_in import (
     SignIn,
     TokenStore,
@@ -215,6 +220,8 @@ class Transport:
             secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = user_token or settings.user_token or settings.token
+        elif operation.token_in == "token_header":
+            headers[APPLICATION_TOKEN_HEADER] = settings.token
         elif operation.token_in == "query":
             params = {**(params or {}), "token": settings.token}
         elif operation.token_in == "body":
