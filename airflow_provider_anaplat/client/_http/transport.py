@@ -87,6 +87,7 @@ class _Request:
     """A request as it is sent.
 
     :param secrets: what no message may show
+    :param most: bytes of the answer at most
     """
 
     operation: Operation[Any]
@@ -95,6 +96,7 @@ class _Request:
     content: bytes | None = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
+    most: int
 
 
 class _Session(requests.Session):
@@ -149,6 +151,7 @@ class Transport:
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         secrets: Sequence[str] | None = None,
+        most: int | None = None,
     ) -> T:
         """Send a request and return what ``read`` makes of the answer.
 
@@ -160,12 +163,13 @@ class Transport:
         :param params: query parameters
         :param secrets: what no message may show, beside the connection's own; by default, what the request holds
             under the keys of secrets
+        :param most: bytes of the answer at most, where that is less than the connection allows
         :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
         :raises AnaplatError: everything else
         """
 
         def attempt(user_token: str | None = None) -> T:
-            request = self._request(operation, path, json, params, secrets, user_token)
+            request = self._request(operation, path, json, params, secrets, user_token, most)
             result: T = self._retrying(operation)(self._counted, request, read)
             return result
 
@@ -208,6 +212,7 @@ class Transport:
         params: Mapping[str, Any] | None,
         secrets: Sequence[str] | None,
         user_token: str | None = None,
+        most: int | None = None,
     ) -> _Request:
         settings = self._settings
         headers = {
@@ -229,7 +234,16 @@ class Transport:
         # A GET with a body is refused by some proxies.
         content = _json_bytes(operation, body) if body or operation.method != "GET" else None
         of_users = self._user_tokens.known if self._user_tokens else ()
-        return _Request(operation, path, params, content, headers, (*self._secrets, *of_users, *secrets))
+        allowed = settings.max_answer_mb * MEGABYTE
+        return _Request(
+            operation,
+            path,
+            params,
+            content,
+            headers,
+            secrets=(*self._secrets, *of_users, *secrets),
+            most=min(most or allowed, allowed),
+        )
 
     def _shared_tokens(self) -> UserTokens | None:
         if self._sign_in is None:
@@ -318,7 +332,7 @@ class Transport:
         settings, name = self._settings, request.operation.name
         try:
             response = self._send_once(request)
-            return response, read_body(response, name, settings.max_answer_mb)
+            return response, read_body(response, name, request.most)
         except errors.AnaplatError:
             raise
         except requests.RequestException as error:
