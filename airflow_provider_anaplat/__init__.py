@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         AnaplatCreateDatasetOperator,
         AnaplatSchemaCheckOperator,
     )
+    from airflow_provider_anaplat.operators.listing import AnaplatListDatasetsOperator
     from airflow_provider_anaplat.operators.partitioned import partitioned_export
     from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -42,6 +43,7 @@ __all__ = [
     "AnaplatExportCardOperator",
     "AnaplatExportRowsOperator",
     "AnaplatHook",
+    "AnaplatListDatasetsOperator",
     "AnaplatRefreshDatasetOperator",
     "AnaplatSchemaCheckOperator",
     "AnaplatSubscriptionSensor",
@@ -56,6 +58,7 @@ _MODULES = {
     "operators.call": ("AnaplatCallOperator",),
     "operators.cards": ("AnaplatExportCardOperator",),
     "operators.datasets": ("AnaplatCreateDatasetOperator", "AnaplatSchemaCheckOperator"),
+    "operators.listing": ("AnaplatListDatasetsOperator",),
     "operators.partitioned": ("partitioned_export",),
     "operators.refresh": ("AnaplatRefreshDatasetOperator",),
     "operators.rows": ("AnaplatExportRowsOperator",),

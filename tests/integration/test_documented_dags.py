@@ -91,6 +91,8 @@ def _fill(simulator: Simulator) -> None:
     tomorrow = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
     platform.add_dataset("sales", SALES).utime = tomorrow
     platform.cards["sales-by-city"] = platform.add_card("sales", SALES)
+    for region in ("north", "south"):
+        platform.add_dataset(f"region {region}", SALES)
     platform.refresh_statuses = ["FINISHED"]
     platform.users["blaise"] = {"loginId": "blaise"}
     for plan in ("board-report", "sales-report"):
@@ -148,7 +150,10 @@ def test_what_the_dags_of_datasets_return(run: Run) -> None:
     assert waited["wait[1]"]["name"].startswith("sales south")
     assert run.results("wait_for_fresh_data")["wait"]["dsId"] == "ds1"
     assert run.results("refresh_dataset")["refresh"]["status"] == "FINISHED"
-    assert len(run.platform.requests("refresh_dataset")) == 1
+    refreshed = [request.path.split("/")[-2] for request in run.platform.requests("refresh_dataset")]
+    assert sorted(refreshed) == ["ds1", "ds3", "ds4"]
+    assert run.results("name_datasets")["export"]["dsId"] == "ds1"
+    assert run.results("name_datasets")["regions"] == ["ds3", "ds4"]
     assert run.results("check_schema")["check"] == {"dsId": "ds1", "columns": 3, "extra": []}
 
 

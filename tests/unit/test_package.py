@@ -68,6 +68,7 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
         AnaplatCreateDatasetOperator,
         AnaplatSchemaCheckOperator,
     )
+    from airflow_provider_anaplat.operators.listing import AnaplatListDatasetsOperator
     from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
     from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
@@ -85,6 +86,7 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
         AnaplatRefreshDatasetOperator(task_id="r", ds_id=template, path=template),
         AnaplatAccessReportOperator(task_id="a", user_ids=template, output_path=template, page_types=template),
         AnaplatSchemaCheckOperator(task_id="k", ds_id=template, columns=template),
+        AnaplatListDatasetsOperator(task_id="n", name_pattern=template, states=template, newer_than=template),
         AnaplatCallOperator(task_id="o", path=template, json=template, query=template),
         AnaplatDatasetTaskSensor(task_id="s", ds_id=template, deferrable=True, start_from_trigger=True),
         AnaplatDatasetFreshnessSensor(task_id="f", ds_id=template, newer_than=template),

@@ -18,6 +18,7 @@ from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperato
 from airflow_provider_anaplat.operators.call import AnaplatCallOperator
 from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator, AnaplatSchemaCheckOperator
+from airflow_provider_anaplat.operators.listing import AnaplatListDatasetsOperator
 from airflow_provider_anaplat.operators.partitioned import _CommitOperator, _PartOperator, _PlanOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -40,6 +41,7 @@ OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"account_id": "a", "name": "n", "table_query": {"table": "t"}},
         ("if_exists", "in_doubt", "unknown_state"),
     ),
+    AnaplatListDatasetsOperator: ({}, ()),
     AnaplatSchemaCheckOperator: ({"ds_id": "ds1", "columns": {"n": "INT"}}, ()),
     AnaplatRefreshDatasetOperator: (
         {"ds_id": "ds1", "deferrable": False}, ("if_running", "in_doubt", "probe", "token_in", "unknown_state"),
