@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
     from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
     from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+    from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator
     from airflow_provider_anaplat.operators.datasets import (
         AnaplatCreateDatasetOperator,
         AnaplatSchemaCheckOperator,
     )
+    from airflow_provider_anaplat.operators.listing import AnaplatListDatasetsOperator
     from airflow_provider_anaplat.operators.partitioned import partitioned_export
     from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -38,8 +40,10 @@ __all__ = [
     "AnaplatDatasetFreshnessSensor",
     "AnaplatDatasetTaskSensor",
     "AnaplatDatasetUpdatedTrigger",
+    "AnaplatExportCardOperator",
     "AnaplatExportRowsOperator",
     "AnaplatHook",
+    "AnaplatListDatasetsOperator",
     "AnaplatRefreshDatasetOperator",
     "AnaplatSchemaCheckOperator",
     "AnaplatSubscriptionSensor",
@@ -52,7 +56,9 @@ _MODULES = {
     "hooks.anaplat": ("AnaplatHook",),
     "operators.access": ("AnaplatAccessReportOperator",),
     "operators.call": ("AnaplatCallOperator",),
+    "operators.cards": ("AnaplatExportCardOperator",),
     "operators.datasets": ("AnaplatCreateDatasetOperator", "AnaplatSchemaCheckOperator"),
+    "operators.listing": ("AnaplatListDatasetsOperator",),
     "operators.partitioned": ("partitioned_export",),
     "operators.refresh": ("AnaplatRefreshDatasetOperator",),
     "operators.rows": ("AnaplatExportRowsOperator",),

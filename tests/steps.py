@@ -17,7 +17,12 @@ from typing import Any
 import pytest
 
 from airflow_provider_anaplat._airflow.releases import AirflowRescheduleException, TaskDeferred
-from airflow_provider_anaplat.client import client as preloaded  # noqa: F401 - so that a step starts at once
+from airflow_provider_anaplat.client.client import AnaplatClient
+from airflow_provider_anaplat.output.formats import CsvSink
+from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.targets import FileTarget
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetFreshnessSensor, AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
 
@@ -56,6 +61,30 @@ def resume(name: str, arguments: dict[str, Any], method: str, event: dict[str, A
     """Resume a sensor with an event, in a new worker."""
     sensor = SENSORS[name](task_id="wait", **arguments)
     return {"returned": sensor.resume_execution(method, {"event": event}, {})}
+
+
+class FileStore:
+    """A store of user tokens that processes share: a file for each key."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def get(self, key: str) -> Any:
+        path = self._folder / key
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def set(self, key: str, kept: Any) -> None:
+        new = self._folder / f"{key}.{os.getpid()}"
+        new.write_text(json.dumps(dict(kept)))
+        new.replace(self._folder / key)
+
+
+def export(url: str, token: str, login: str, ds_id: str, folder: str, name: str) -> dict[str, Any]:
+    """Export a dataset in pages of ten rows, with a user token that is shared through a folder."""
+    target = FileTarget(Place(Path(folder, name), CsvSink()))
+    plan = ExportPlan(RowQuery(ds_id, page_size=10, concurrency=1), target)
+    client = AnaplatClient(url, token, login=login, token_store=FileStore(folder), max_retries=0)
+    return {"rows": export_rows(client, plan).rows}
 
 
 class Steps:

@@ -39,8 +39,10 @@ from airflow_provider_anaplat.client.models import (
     Page,
     SubscriptionPlan,
 )
+from airflow_provider_anaplat.client.names import id_of
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.client.sign_in import TokenStore
+from airflow_provider_anaplat.errors import AnaplatNotFoundError
 
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
@@ -182,6 +184,24 @@ class AnaplatClient(Extensions):
         """
         found = self._lookup(operations.LIST_DATASETS, "dsId", Dataset)
         found.read_ahead(ds_ids, known)
+        return found
+
+    def find_dataset(self, name: str) -> Dataset:
+        """Return the dataset of a name, whatever the other records of the dataset list (operation 2) look like.
+
+        :param name: its name, or the id of its directory, a slash and its name
+        :raises AnaplatNotFoundError: no dataset has the name
+        :raises AnaplatDatasetExistsError: several datasets have; their ids are named
+        """
+        listed = self.find_datasets(())
+        ds_id = id_of(name, listed)
+        found = None if ds_id is None else listed.get(ds_id)
+        if found is None:
+            raise AnaplatNotFoundError(
+                f"No dataset is named {name!r} in the dataset list. Check the name, its directory, and the rights "
+                "of the connection's token.",
+                operation=operations.LIST_DATASETS.name,
+            )
         return found
 
     def get_columns(self, ds_id: str) -> list[Column]:

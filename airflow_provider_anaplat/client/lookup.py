@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -45,6 +45,10 @@ class Lookup(Generic[T]):
                 return None
             self._done[record_id] = self._read(self._records[record_id])
         return self._done[record_id]
+
+    def matching(self, fits: Callable[[Mapping[str, Any]], bool]) -> dict[str, Mapping[str, Any]]:
+        """Return the flat fields of those records that fit, by id, whatever their other fields look like."""
+        return {record_id: record for record_id, record in self._records.items() if fits(record)}
 
     def read_ahead(self, ids: Collection[str], known: Lookup[T] | None = None) -> None:
         """Read these records now, so that later asking for them costs nothing.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseOperator
 from airflow_provider_anaplat._airflow.words import check_words
@@ -64,12 +65,14 @@ class AnaplatOperator(BaseOperator):
         self.anaplat_conn_id = anaplat_conn_id
 
     def execute(self, context: Context) -> Any:
-        """Check the words among the arguments, and do the work.
+        """Check the words among the arguments and the name of the dataset, and do the work.
 
         :raises AirflowFailException: a retry would meet the same mistake again
         """
         with no_useless_retry():
             check_words(self)
+            if isinstance(self, NamesDataset):
+                self.check_dataset()
             return self.work(context)
 
     def work(self, context: Context) -> Any:
@@ -87,7 +90,7 @@ class AnaplatOperator(BaseOperator):
         return name_of_dataset(AnaplatHook(self.anaplat_conn_id).base_url(), ds_id)
 
 
-class AnaplatRowsOperator(AnaplatOperator):
+class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
     """An operator that takes the rows of a dataset somewhere (contract: operation 3).
 
     Memory is bounded by ``memory_mb``, whatever a row weighs. Each page says which version of the dataset it
@@ -97,6 +100,7 @@ class AnaplatRowsOperator(AnaplatOperator):
     platform counts; with one, it reads until the platform returns no more.
 
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
     :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
@@ -110,7 +114,7 @@ class AnaplatRowsOperator(AnaplatOperator):
     :param anaplat_conn_id: id of the Airflow connection (templated)
     """
 
-    template_fields: Sequence[str] = ("ds_id", "sort_by", "sort_type", "filter", "anaplat_conn_id")
+    template_fields: Sequence[str] = ("ds_id", "dataset", "sort_by", "sort_type", "filter", "anaplat_conn_id")
     operator_extra_links = (AnaplatDatasetLink(),)
     # What the task has returned and read, once it has; OpenLineage's listener asks in the same process.
     written: tuple[Mapping[str, Any], Sequence[Column]] | None = None
@@ -118,7 +122,8 @@ class AnaplatRowsOperator(AnaplatOperator):
     def __init__(
         self,
         *,
-        ds_id: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         sort_by: str | None = None,
         sort_type: Literal["asc", "desc"] = "asc",
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the platform's name of the field
@@ -134,6 +139,7 @@ class AnaplatRowsOperator(AnaplatOperator):
     ) -> None:
         super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.ds_id = ds_id
+        self.dataset = dataset
         self.sort_by = sort_by
         self.sort_type = sort_type
         self.filter = filter
@@ -145,11 +151,16 @@ class AnaplatRowsOperator(AnaplatOperator):
         self.on_change = on_change
         self.max_restarts = max_restarts
 
-    def export_to(self, target: Target) -> ExportSummary:
-        """Export the rows to a target."""
+    def found_id(self) -> str:
+        """Return the dataset's id, which is looked for where its name was given."""
+        with closing(self.client()) as client:
+            return self.dataset_id(client)
+
+    def export_to(self, target: Target, ds_id: str) -> ExportSummary:
+        """Export the rows of a dataset to a target."""
         from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 
-        plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
+        plan = ExportPlan(self.row_query(ds_id), target, self.on_cast_error, self.on_change, self.max_restarts)
         keep_large_blocks_apart()
         with closing(self.client()) as client:
             return export_rows(client, plan)
@@ -180,12 +191,12 @@ class AnaplatRowsOperator(AnaplatOperator):
         """Return how OpenLineage names what the rows were written to; None where it has no name for it."""
         raise NotImplementedError
 
-    def row_query(self) -> RowQuery:
-        """Return which rows to read, and how."""
+    def row_query(self, ds_id: str) -> RowQuery:
+        """Return which rows of a dataset to read, and how."""
         from airflow_provider_anaplat.rows.pages import RowQuery
 
         return RowQuery(
-            ds_id=self.ds_id,
+            ds_id=ds_id,
             sort_by=self.sort_by,
             sort_type=self.sort_type,
             filter=self.filter,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat._airflow.task_state import run_began, task_state
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
@@ -228,13 +229,14 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
             )
 
 
-class AnaplatSchemaCheckOperator(AnaplatOperator):
+class AnaplatSchemaCheckOperator(NamesDataset, AnaplatOperator):
     """Fail where a dataset has other columns than expected (contract: operation 1).
 
     Missing columns, extra ones and changed types are listed. Where a name comes twice, the second is called
     ``a (2)``, as in an export. The order of the columns is not checked.
 
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
     :param columns: the expected ``fdType`` by column name, such as ``{"city": "STRING", "sales": "DOUBLE"}``, None
         for any; or a list of names, or of objects with ``name`` and ``fdType``, as the manifest of an export has
         them (templated)
@@ -251,19 +253,21 @@ class AnaplatSchemaCheckOperator(AnaplatOperator):
         AnaplatSchemaCheckOperator(task_id="check", ds_id="ds1", columns={"city": "STRING", "sales": "DOUBLE"})
     """
 
-    template_fields: Sequence[str] = ("ds_id", "columns", "anaplat_conn_id")
+    template_fields: Sequence[str] = ("ds_id", "dataset", "columns", "anaplat_conn_id")
 
     def __init__(
         self,
         *,
-        ds_id: str,
         columns: Mapping[str, str | None] | Sequence[str] | Sequence[Mapping[str, str]],
+        ds_id: str | None = None,
+        dataset: str | None = None,
         allow_extra: bool = False,
         anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
         super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
         self.ds_id = ds_id
+        self.dataset = dataset
         self.columns = columns
         self.allow_extra = allow_extra
 
@@ -274,13 +278,14 @@ class AnaplatSchemaCheckOperator(AnaplatOperator):
 
         with closing(self.client()) as client:
             expected = expected_types(self.columns)
-            columns = client.get_columns(self.ds_id)
+            ds_id = self.dataset_id(client)
+            columns = client.get_columns(ds_id)
             found = difference(columns, expected)
             if lines := found.lines(allow_extra=self.allow_extra):
                 raise AnaplatSchemaChangedError(
-                    f"Dataset {self.ds_id} has other columns than expected:\n  "
+                    f"Dataset {ds_id} has other columns than expected:\n  "
                     + "\n  ".join(lines)
                     + "\nCorrect the dataset on the platform, or `columns` where the change is meant."
                 )
-        self.log.info("Dataset %s has the %d columns that are expected", self.ds_id, len(expected))
-        return {"dsId": self.ds_id, "columns": len(columns), "extra": list(found.extra)}
+        self.log.info("Dataset %s has the %d columns that are expected", ds_id, len(expected))
+        return {"dsId": ds_id, "columns": len(columns), "extra": list(found.extra)}

@@ -22,9 +22,10 @@ _OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_f
 def partitioned_export(
     group_id: str,
     *,
-    ds_id: str,
     output_path: str,
     partitions: int,
+    ds_id: str | None = None,
+    dataset: str | None = None,
     file_format: str = "parquet",
     sort_by: str | None = None,
     sort_type: Literal["asc", "desc"] = "asc",
@@ -43,6 +44,8 @@ def partitioned_export(
 
     :param group_id: id of the task group
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``; the task ``plan`` looks for it, and
+        exactly one must have it (templated)
     :param output_path: folder that all workers reach, or the URL of one in an object store (templated)
     :param partitions: number of parts at most; each holds whole pages
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; CSV and NDJSON with ``.gz`` or ``.zst`` (templated)
@@ -58,6 +61,7 @@ def partitioned_export(
         raise TypeError(f"partitioned_export() takes no {', '.join(unfit)}: a partition cannot know the whole.")
     arguments = {
         "ds_id": ds_id,
+        "dataset": dataset,
         "output_path": output_path,
         "file_format": file_format,
         "sort_by": sort_by,
@@ -96,10 +100,11 @@ class _PlanOperator(_PartitionedOperator):
         """Return a line for each partition."""
         from dataclasses import asdict
 
-        link_dataset(self, context, self.ds_id)
         with closing(self.client()) as client:
-            parts = self.partitioned(context).plan(client, self.ds_id, self.partitions, self.page_size)
-        self.log.info("Dataset %s: %d rows in %d parts", self.ds_id, sum(part.rows for part in parts), len(parts))
+            ds_id = self.dataset_id(client)
+            link_dataset(self, context, ds_id)
+            parts = self.partitioned(context).plan(client, ds_id, self.partitions, self.page_size)
+        self.log.info("Dataset %s: %d rows in %d parts", ds_id, sum(part.rows for part in parts), len(parts))
         return [asdict(part) for part in parts]
 
 
@@ -117,12 +122,14 @@ class _PartOperator(_PartitionedOperator):
         from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatUnplannedError
         from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
 
-        link_dataset(self, context, self.ds_id)
         keep_large_blocks_apart()
-        part = RowsOfPart(self.row_query(), self.on_cast_error)
+        export = self.partitioned(context)
         try:
             with closing(self.client()) as client:
-                summary = self.partitioned(context).export(client, part, Partition(**self.partition))
+                ds_id = export.planned_id()
+                link_dataset(self, context, ds_id)
+                part = RowsOfPart(self.row_query(ds_id), self.on_cast_error)
+                summary = export.export(client, part, Partition(**self.partition))
         except (AnaplatDatasetChangedError, AnaplatUnplannedError) as error:
             raise AirflowFailException(
                 f"{error} A retry of this part alone cannot mend it: clear the whole task group."
@@ -137,11 +144,11 @@ class _CommitOperator(_PartitionedOperator):
         """Return what was exported."""
         from airflow_provider_anaplat.client.models import Column
 
-        link_dataset(self, context, self.ds_id)
         manifest = self.partitioned(context).commit()
-        self.log.info("Dataset %s: published %d parts", self.ds_id, len(manifest["files"]))
+        link_dataset(self, context, manifest["dsId"])
+        self.log.info("Dataset %s: published %d parts", manifest["dsId"], len(manifest["files"]))
         result = {
-            "dsId": self.ds_id,
+            "dsId": manifest["dsId"],
             "path": str(self.output_path),
             "format": manifest["format"],
             "rows": manifest["rows"],

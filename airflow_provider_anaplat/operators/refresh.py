@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat._airflow.task_state import retried_since, task_state
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _LONGEST_PAUSE = 10.0  # seconds between two looks after a lost answer
 
 
-class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
+class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
     """Have the platform update a dataset, and wait until it has.
 
     **An extension**: the contract names dataset update tasks without describing them. Path, method and place of
@@ -42,11 +43,12 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     is neither.
 
     :param ds_id: id of the dataset (templated); ``.partial(...).expand(ds_id=[...])`` refreshes several
+    :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
     :param body: the request's body, without the token: what to refresh, on platforms that take a part (templated)
     :param path: path below the base address; ``{dsId}`` stands for the id (templated)
     :param method: HTTP method (templated)
-    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
-        which the logs of servers and proxies keep (templated)
+    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header named
+        ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep (templated)
     :param if_running: where an update runs already: ``follow`` it instead of asking for a second one, ``fail``, or
         ``request`` one nevertheless
     :param in_doubt: where the answer was lost and no update is seen: ``fail``, without a retry, or ``resend``:
@@ -76,13 +78,14 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         AnaplatRefreshDatasetOperator(task_id="refresh", ds_id="ds1", deferrable=True)
     """
 
-    template_fields: Sequence[str] = ("ds_id", "body", "path", "method", "token_in", "anaplat_conn_id")
+    template_fields: Sequence[str] = ("ds_id", "dataset", "body", "path", "method", "token_in", "anaplat_conn_id")
     operator_extra_links = (AnaplatDatasetLink(),)
 
     def __init__(
         self,
         *,
-        ds_id: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         body: Mapping[str, Any] | None = None,
         path: str | None = None,
         method: str | None = None,
@@ -114,6 +117,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             **kwargs,
         )
         self.ds_id = ds_id
+        self.dataset = dataset
         self.body = body
         self.path = path
         self.method = method
@@ -125,9 +129,10 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     def work(self, context: Context) -> dict[str, Any]:
         """Note the dataset's last update, ask for the next one, and wait for it."""
         with closing(self.client()) as client:
-            refresh = self._refresh(client, context)
+            ds_id = self.dataset_id(client)
+            refresh = self._refresh(client, context, ds_id)
             asked = refresh.ask()
-            link_dataset(self, context, self.ds_id, asked.dataset.get("parentDirId"))
+            link_dataset(self, context, ds_id, asked.dataset.get("parentDirId"))
             if not self.wait_for_completion:
                 refresh.forget()
                 self.done = {**asked.dataset, "taskId": asked.task_id}
@@ -136,7 +141,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             context,
             AnaplatDatasetRefreshTrigger,
             {"taskId": asked.task_id},
-            ds_id=self.ds_id,
+            ds_id=ds_id,
             noted_utime=asked.utime,
             noted_status=asked.dataset["status"],
             probe=self.probe,
@@ -145,8 +150,10 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
 
     def complete(self, context: Context, event: dict[str, Any] | None) -> dict[str, Any]:
         """End as the event of the wait says."""
+        carried = (event or {}).get("carried") or {}
+        ds_id = carried.get("condition", {}).get("ds_id") or self.ds_id or ""
         with closing(self.client()) as client:
-            refresh = self._refresh(client, context)
+            refresh = self._refresh(client, context, ds_id)
             try:
                 result = self.outcome(event, AnaplatDatasetRefreshTrigger.condition)
             except AirflowFailException:  # this refresh has ended; clearing the task asks for another
@@ -155,8 +162,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             if "utime" not in result:  # the task was looked at, which says nothing of the dataset
                 result = refresh.look().summary()
             refresh.forget()
-        self.log.info("Dataset %s was updated at %s", self.ds_id, result["utime"])
-        self.done = {**result, "taskId": ((event or {}).get("carried") or {}).get("taskId")}
+        self.log.info("Dataset %s was updated at %s", ds_id, result["utime"])
+        self.done = {**result, "taskId": carried.get("taskId")}
         return self.done
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
@@ -168,7 +175,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
         name = self.dataset_name(self.done["dsId"])
         return lineage_of_dataset(name, self.done["name"], created=False, query=None, declared=self.inlets)
 
-    def _refresh(self, client: AnaplatClient, context: Context) -> Refresh:
+    def _refresh(self, client: AnaplatClient, context: Context, ds_id: str) -> Refresh:
         from airflow_provider_anaplat.client.tasks import RefreshCall
         from airflow_provider_anaplat.datasets.refresh import Refresh, RefreshWish
 
@@ -180,7 +187,7 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
             self.token_in or extension("refresh_auth_in"),
         )
         wish = RefreshWish(
-            self.ds_id,
+            ds_id,
             call,
             self.body,
             self.if_running,

@@ -29,6 +29,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     column name gets a number: ``a``, ``a (2)``. How the rows are read, :class:`AnaplatRowsOperator` says.
 
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key``; with
         ``rows_per_file``, of a folder (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and
@@ -72,8 +73,9 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     def __init__(
         self,
         *,
-        ds_id: str,
         output_path: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         file_format: str | None = None,
         rows_per_file: int | None = None,
         delimiter: str = ",",
@@ -95,6 +97,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     ) -> None:
         super().__init__(
             ds_id=ds_id,
+            dataset=dataset,
             sort_by=sort_by,
             sort_type=sort_type,
             filter=filter,
@@ -119,11 +122,12 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     def work(self, context: Context) -> dict[str, Any]:
         """Export the rows."""
         place = self.place()
-        link_dataset(self, context, self.ds_id)
-        summary = self.export_to(self._target(place))
-        link_dataset(self, context, self.ds_id, summary.parent_dir_id)
+        target, ds_id = self._target(place), self.found_id()
+        link_dataset(self, context, ds_id)
+        summary = self.export_to(target, ds_id)
+        link_dataset(self, context, ds_id, summary.parent_dir_id)
         result = {
-            "dsId": self.ds_id,
+            "dsId": ds_id,
             "path": str(self.output_path),
             "format": place.sink.file_format,
             "rows": summary.rows,

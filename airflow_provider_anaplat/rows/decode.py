@@ -30,7 +30,8 @@ from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.output.schema import unique_names
 
 _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
-_ROWS_START = re.compile(rb'"preview"%b:%b\[' % (_SPACE, _SPACE))
+_NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
+_ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 20  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 # Bytes of a slice for each column, of which a slice of few rows takes more than the rows do.
@@ -135,8 +136,10 @@ def read_head(answer: Answer, ds_id: str | None = None) -> Head:
     rows = _rows(answer.body)
     envelope = None if rows is None else _envelope(answer, *rows)
     payload = read_payload(answer, _parsed if envelope is None else lambda _: envelope)
-    if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
-        payload = {**payload, "preview": []}
+    if isinstance(payload, dict):
+        payload = {
+            name: [] if name in _NAMES_OF_ROWS and isinstance(of, list) else of for name, of in payload.items()
+        }
     data: DatasetData = validated(DatasetData, payload, answer)
     if ds_id is not None and data.ds_id != ds_id:
         raise answer.error(
@@ -262,7 +265,7 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
 
 def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
     try:
-        rows = _exact_rows(read_payload(answer, _exactly).get("preview") or [], names, answer)
+        rows = _exact_rows(_rows_of(read_payload(answer, _exactly)), names, answer)
     except _TooDeepError:
         raise answer.error(
             AnaplatInvalidAnswerError, "lists or objects are nested too deep for what the platform promises."
@@ -279,6 +282,10 @@ def _exactly(answer: Answer) -> Any:
         return _parsed(answer)
     except RecursionError:
         raise _TooDeepError from None
+
+
+def _rows_of(payload: dict[str, Any]) -> list[Any]:
+    return next((payload[name] for name in _NAMES_OF_ROWS if name in payload), None) or []
 
 
 def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:

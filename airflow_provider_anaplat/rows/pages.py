@@ -104,7 +104,9 @@ class PageReader:
         self._decoded = _DECODED
         self._position = query.offset
         self._query = query
-        self._offsets = OffsetCheck(query.ds_id, lambda offset, limit: self._read(offset, limit)[0].frame)
+        self._offsets = OffsetCheck(
+            f"Dataset {query.ds_id}", lambda offset, limit: self._read(offset, limit)[0].frame
+        )
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
         first, limit = self._ask(query.offset, max(1, self._within(query.offset, self.budget.rows())))

@@ -98,6 +98,13 @@ class PartitionedExport:
         _write(self._staging / _PLAN, plan)
         return split
 
+    def planned_id(self) -> str:
+        """Return the id of the dataset that was planned.
+
+        :raises AnaplatUnplannedError: there is no plan
+        """
+        return str(self._plan()["dsId"])
+
     def export(self, client: AnaplatClient, how: RowsOfPart, partition: Partition) -> ExportSummary:
         """Export one partition to a part that waits for the commit; whatever an earlier attempt left is replaced.
 

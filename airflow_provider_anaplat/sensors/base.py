@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from airflow.triggers.base import StartTriggerArgs
 
 from airflow_provider_anaplat import errors
+from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSensorTimeout,
@@ -100,6 +101,8 @@ class AnaplatSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         """Wait, in the worker or in the triggerer."""
         check_words(self, ("unknown_state", "probe"))
+        if isinstance(self, NamesDataset):
+            self.check_dataset()
         self.link(context, {})
         if self.deferrable:
             self._defer()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.sensors.base import END_OF_INTERVAL, AnaplatSensor
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
 
-class _AnaplatDatasetSensor(AnaplatSensor):
+class _AnaplatDatasetSensor(NamesDataset, AnaplatSensor):
     """A sensor that waits for one dataset, and links to it."""
 
     operator_extra_links = (AnaplatDatasetLink(),)
-    ds_id: str
 
     def link(self, context: Context, result: Mapping[str, Any]) -> None:
-        """Note the link to the dataset."""
-        link_dataset(self, context, self.ds_id, result.get("parentDirId"))
+        """Note the link to the dataset, once its id is known."""
+        if ds_id := self.ds_id or result.get("dsId"):
+            link_dataset(self, context, ds_id, result.get("parentDirId"))
 
 
 class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
@@ -38,6 +39,8 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     up to ``max_poll_failures`` times in a row.
 
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; more than one
+        that has it is an error (templated)
     :param success_states: words that mean done
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
@@ -73,12 +76,13 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     """
 
     trigger = AnaplatDatasetTaskTrigger
-    template_fields: Sequence[str] = ("ds_id", "platform_task_id", "task_status", "anaplat_conn_id")
+    template_fields: Sequence[str] = ("ds_id", "dataset", "platform_task_id", "task_status", "anaplat_conn_id")
 
     def __init__(
         self,
         *,
-        ds_id: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         success_states: Sequence[str] = SUCCESS_STATES,
         failure_states: Sequence[str] = FAILURE_STATES,
         unknown_state: Literal["wait", "fail"] = "wait",
@@ -99,6 +103,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
             **kwargs,
         )
         self.ds_id = ds_id
+        self.dataset = dataset
         self.success_states = success_states
         self.failure_states = failure_states
         self.unknown_state = unknown_state
@@ -115,6 +120,8 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     failure of an update that leaves ``utime`` as it was is therefore seen as a time-out.
 
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; more than one
+        that has it is an error (templated)
     :param newer_than: the moment, ISO 8601 or a datetime; UTC where it names no zone. By default the end of the
         run's data interval, or the moment from which the run may start where it has none (templated)
     :param success_states: words that mean that an update succeeded
@@ -139,12 +146,13 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     """
 
     trigger = AnaplatDatasetFreshnessTrigger
-    template_fields: Sequence[str] = ("ds_id", "newer_than", "anaplat_conn_id")
+    template_fields: Sequence[str] = ("ds_id", "dataset", "newer_than", "anaplat_conn_id")
 
     def __init__(
         self,
         *,
-        ds_id: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         newer_than: str | datetime = END_OF_INTERVAL,
         success_states: Sequence[str] = SUCCESS_STATES,
         failure_states: Sequence[str] = FAILURE_STATES,
@@ -163,6 +171,7 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
             **kwargs,
         )
         self.ds_id = ds_id
+        self.dataset = dataset
         self.newer_than = newer_than
         self.success_states = success_states
         self.failure_states = failure_states

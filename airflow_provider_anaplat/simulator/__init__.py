@@ -1,4 +1,4 @@
-"""The embedded platform: a real HTTP server with the contract's nine operations and the extension users/get.
+"""The embedded platform: a real HTTP server with the contract's nine operations, and the extensions.
 
 For demos, and for the tests of this package and of your own DAGs; it needs the extra ``simulator``.
 

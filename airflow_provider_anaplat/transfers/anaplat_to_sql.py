@@ -37,6 +37,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     How the rows are read, :class:`AnaplatRowsOperator` says.
 
     :param ds_id: id of the dataset (templated)
+    :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
     :param sql_conn_id: id of the database's Airflow connection, of any type whose hook speaks DB-API (templated)
     :param table: name of the table, without its schema (templated)
     :param schema: its schema, or in MySQL its database; by default the connection's own (templated)
@@ -78,9 +79,10 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     def __init__(
         self,
         *,
-        ds_id: str,
         sql_conn_id: str,
         table: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         schema: str | None = None,
         mode: Mode = "replace",
         key_columns: Sequence[str] | None = None,
@@ -99,6 +101,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     ) -> None:
         super().__init__(
             ds_id=ds_id,
+            dataset=dataset,
             sort_by=sort_by,
             sort_type=sort_type,
             filter=filter,
@@ -120,7 +123,6 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
 
     def work(self, context: Context) -> dict[str, Any]:
         """Load the rows."""
-        link_dataset(self, context, self.ds_id)
         hook = self._hook()
         with closing(hook.get_conn()) as connection:
             target = self._target(_session(hook, connection), _load_key(context))
@@ -131,10 +133,12 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
                     "loaded. To load again, delete its line from the table anaplat_loads or start another DAG run",
                     load.rows, load.ds_id, target,
                 )  # fmt: skip
-            summary = load or self.export_to(target)
-        link_dataset(self, context, self.ds_id, getattr(summary, "parent_dir_id", None))
+            ds_id = load.ds_id if load else self.found_id()
+            link_dataset(self, context, ds_id)
+            summary = load or self.export_to(target, ds_id)
+        link_dataset(self, context, ds_id, getattr(summary, "parent_dir_id", None))
         result = {
-            "dsId": load.ds_id if load else self.ds_id,
+            "dsId": ds_id,
             "table": f"{self.schema}.{self.table}" if self.schema else self.table,
             "mode": self.mode,
             "rows": summary.rows,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_anaplat._airflow.releases import BaseEventTrigger
+from airflow_provider_anaplat.client.names import check_one_given, id_of
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
 from airflow_provider_anaplat.triggers.poller import Watch
@@ -70,23 +71,29 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     Its event holds ``dsId``, ``name``, ``utime`` and ``rowCount`` of the dataset.
 
     :param ds_id: id of the dataset
+    :param dataset: its name in place of its id, also as ``directory/name``, looked for at each look; while several
+        have it, that is logged, and none is watched
     :param poll_interval: seconds between two looks at most
     :param success_states: words that mean that an update succeeded
     :param anaplat_conn_id: id of the Airflow connection
     :param version: version of these arguments; those of older ones still load
+    :raises AnaplatRequestError: both ``ds_id`` and ``dataset`` are given, or none
     """
 
     def __init__(
         self,
         *,
-        ds_id: str,
+        ds_id: str | None = None,
+        dataset: str | None = None,
         poll_interval: float = 60,
         success_states: Sequence[str] = SUCCESS_STATES,
         anaplat_conn_id: str = AnaplatHook.default_conn_name,
         version: int = 1,
     ) -> None:
         super().__init__()
+        check_one_given(ds_id, dataset)  # no template stands here, and a DAG file's error is seen at once
         self.ds_id = ds_id
+        self.dataset = dataset
         self.poll_interval = poll_interval
         self.success_states = success_states
         self.anaplat_conn_id = anaplat_conn_id
@@ -98,6 +105,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
             "airflow_provider_anaplat.triggers.datasets.AnaplatDatasetUpdatedTrigger",
             {
                 "ds_id": self.ds_id,
+                "dataset": self.dataset,
                 "poll_interval": self.poll_interval,
                 "success_states": list(self.success_states),
                 "anaplat_conn_id": self.anaplat_conn_id,
@@ -108,16 +116,17 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, and emit, for ever."""
         seen = await self._recall()
-        with Watch(self.anaplat_conn_id, "find_datasets", [self.ds_id], self.poll_interval) as watch:
+        ids = [self.ds_id] if self.ds_id else []
+        with Watch(self.anaplat_conn_id, "find_datasets", ids, self.poll_interval) as watch:
             while True:
                 found = await watch.look()
                 try:
                     updated = self._updated(found, seen)
                 except Exception as error:  # noqa: BLE001 - a watcher that ends is not started again
-                    self.log.warning("Watching dataset %s: %s", self.ds_id, error)
+                    self.log.warning("Watching dataset %s: %s", self._called, error)
                     continue
                 if updated is not None:
-                    self.log.info("Dataset %s was updated at %s", self.ds_id, updated["utime"])
+                    self.log.info("Dataset %s was updated at %s", self._called, updated["utime"])
                     yield TriggerEvent({name: updated[name] for name in _PAYLOAD})
                     # Not before: an event that is lost is worse than one that comes twice.
                     await asyncio.sleep(_EVENT_IS_KEPT)
@@ -146,14 +155,19 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     def _successful(self, found: Lookup[Dataset] | Exception) -> Dataset | None:
         if isinstance(found, Exception):
             raise found
-        dataset = found.get(self.ds_id)
+        ds_id = self.ds_id or id_of(self.dataset or "", found)
+        dataset = None if ds_id is None else found.get(ds_id)
         if dataset is None:
             return None
         return dataset if StateTable(self.success_states).read(dataset.status) is State.DONE else None
 
     @property
+    def _called(self) -> str | None:
+        return self.ds_id or self.dataset
+
+    @property
     def _key(self) -> str:
-        return f"anaplat.{self.anaplat_conn_id}.{self.ds_id}.utime"
+        return f"anaplat.{self.anaplat_conn_id}.{self._called}.utime"
 
     async def _recall(self) -> str | None:
         """Return what was seen before a restart; None where that is not known."""
@@ -162,10 +176,10 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
             try:
                 seen = await store.aget(self._key)
             except ValueError as error:  # of several assets
-                self.log.warning("What dataset %s was is not remembered over a restart: %s", self.ds_id, error)
+                self.log.warning("What dataset %s was is not remembered over a restart: %s", self._called, error)
                 break
             except Exception as error:  # noqa: BLE001 - a watcher that ends is not started again
-                self.log.warning("Asking Airflow what was seen of dataset %s: %s", self.ds_id, error)
+                self.log.warning("Asking Airflow what was seen of dataset %s: %s", self._called, error)
                 await asyncio.sleep(self.poll_interval)
             else:
                 return seen if isinstance(seen, str) else None
@@ -178,4 +192,4 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
         try:
             await store.aset(self._key, seen)
         except Exception as error:  # noqa: BLE001 - the next event is tried again
-            self.log.warning("What was seen of dataset %s could not be kept: %s", self.ds_id, error)
+            self.log.warning("What was seen of dataset %s could not be kept: %s", self._called, error)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pendulum
 
+from airflow_provider_anaplat.client.names import check_one_given, id_of
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.waiting.states import (
     FAILURE_STATES,
@@ -91,28 +92,39 @@ class Condition:
 class _OfOneDataset(Condition):
     shared_request = "find_datasets"
 
-    ds_id: str
+    ds_id: str | None = None
+    dataset: str | None = None
     success_states: Sequence[str] = SUCCESS_STATES
     failure_states: Sequence[str] = FAILURE_STATES
     unknown_state: UnknownState = "wait"
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The dataset's id."""
-        return (self.ds_id,)
+        """The dataset's id; none where its name is given, which each look at the list is searched for."""
+        return (self.ds_id,) if self.ds_id else ()
+
+    @property
+    def called(self) -> str:
+        """What the dataset is called in a message."""
+        return self.ds_id or repr(self.dataset)
 
     def is_result(self, result: Any) -> bool:
         """Tell whether something is the summary of this dataset."""
-        return isinstance(result, dict) and result.get("dsId") == self.ds_id
+        return isinstance(result, dict) and (not self.ds_id or result.get("dsId") == self.ds_id)
 
     def judge(self, lookup: Lookup[Dataset]) -> Verdict:
-        """Read the dataset's status word."""
-        dataset = lookup.get(self.ds_id)
+        """Read the dataset's status word.
+
+        :raises AnaplatDatasetExistsError: the name is given, and several datasets have it
+        """
+        check_one_given(self.ds_id, self.dataset)
+        ds_id = self.ds_id or id_of(self.dataset or "", lookup)
+        dataset = None if ds_id is None else lookup.get(ds_id)
         if dataset is None:
-            return Verdict(State.WORKING, f"dataset {self.ds_id} is not in the list")
+            return Verdict(State.WORKING, f"dataset {self.called} is not in the list")
         states = StateTable(self.success_states, self.failure_states)
         state = self._judge(states.read(dataset.status), dataset)
-        seen = f"dataset {self.ds_id} is {dataset.status!r}{self._also_seen(dataset)}"
+        seen = f"dataset {self.called} is {dataset.status!r}{self._also_seen(dataset)}"
         if state is State.UNKNOWN and self.unknown_state == "wait":
             return Verdict(State.WORKING, f"{seen}, which no table of states knows")
         return Verdict(state, seen, dataset.summary() if state is State.DONE else None)
@@ -155,7 +167,7 @@ class _OfOneTask(_OfOneDataset):
     @property
     def ids(self) -> tuple[str, ...]:
         """The id of the task, or of the dataset."""
-        return (self._task_id or self.ds_id,)
+        return (self._task_id,) if self._task_id else super().ids
 
     def judge(self, lookup: Lookup[Any]) -> Verdict:
         """Read the words of the task, or the dataset's status word."""
@@ -184,6 +196,7 @@ class DatasetDone(_OfOneTask):
     """A dataset that is being created is done; one that is not in the list yet is waited for.
 
     :param ds_id: id of the dataset
+    :param dataset: its name in place of its id, also as ``directory/name``
     :param success_states: words that mean done
     :param failure_states: words that mean failed
     :param unknown_state: at a word in no table, ``wait`` or ``fail``

@@ -22,6 +22,7 @@ def airflow_fields() -> Rows:
         "host": "the platform's address, with or without scheme, port and path prefix",
         "schema": "`http` or `https`, where the host names none; `https` by default",
         "port": "the TCP port, where the host names none",
+        "login": "the loginId of a user to sign in, whose token goes into the header; empty for none",
         "password": "the application token",
     }
     for name, meaning in meanings.items():

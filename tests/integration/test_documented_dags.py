@@ -90,6 +90,9 @@ def _fill(simulator: Simulator) -> None:
     platform = simulator.platform
     tomorrow = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
     platform.add_dataset("sales", SALES).utime = tomorrow
+    platform.cards["sales-by-city"] = platform.add_card("sales", SALES)
+    for region in ("north", "south"):
+        platform.add_dataset(f"region {region}", SALES)
     platform.refresh_statuses = ["FINISHED"]
     platform.users["blaise"] = {"loginId": "blaise"}
     for plan in ("board-report", "sales-report"):
@@ -147,7 +150,10 @@ def test_what_the_dags_of_datasets_return(run: Run) -> None:
     assert waited["wait[1]"]["name"].startswith("sales south")
     assert run.results("wait_for_fresh_data")["wait"]["dsId"] == "ds1"
     assert run.results("refresh_dataset")["refresh"]["status"] == "FINISHED"
-    assert len(run.platform.requests("refresh_dataset")) == 1
+    refreshed = [request.path.split("/")[-2] for request in run.platform.requests("refresh_dataset")]
+    assert sorted(refreshed) == ["ds1", "ds3", "ds4"]
+    assert run.results("name_datasets")["export"]["dsId"] == "ds1"
+    assert run.results("name_datasets")["regions"] == ["ds3", "ds4"]
     assert run.results("check_schema")["check"] == {"dsId": "ds1", "columns": 3, "extra": []}
 
 
@@ -156,6 +162,7 @@ def test_what_the_dags_of_rows_write(run: Run) -> None:
         (1, "Paris", 7.5), (2, "Rome", None), (3, "Paris", 12.0),
     ]  # fmt: skip
     assert pl.read_csv(run.folder / "paris.csv.gz")["id"].to_list() == [1, 3]
+    assert run.results("export_card")["export"]["rows"] == 3
     assert json.loads((run.folder / "sales" / "_manifest.json").read_text())["rows"] == 3
     assert run.results("export_by_several_workers")["export.commit"]["rows"] == 3
     assert len(list((run.folder / "updates").iterdir())) == 1

@@ -63,10 +63,12 @@ def test_the_entry_point_names_the_distribution() -> None:
 def test_constructing_needs_no_platform_and_no_connection() -> None:
     from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
     from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+    from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator
     from airflow_provider_anaplat.operators.datasets import (
         AnaplatCreateDatasetOperator,
         AnaplatSchemaCheckOperator,
     )
+    from airflow_provider_anaplat.operators.listing import AnaplatListDatasetsOperator
     from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
     from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
     from airflow_provider_anaplat.operators.users import AnaplatCreateUsersOperator
@@ -78,11 +80,13 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
     operators = [
         AnaplatCreateDatasetOperator(task_id="c", account_id=template, name=template, table_query=template),
         AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),
+        AnaplatExportCardOperator(task_id="x", card_id=template, output_path=template, filters=template),
         AnaplatCreateUsersOperator(task_id="u", users=template),
         AnaplatToSqlOperator(task_id="l", ds_id=template, sql_conn_id=template, table=template, schema=template),
         AnaplatRefreshDatasetOperator(task_id="r", ds_id=template, path=template),
         AnaplatAccessReportOperator(task_id="a", user_ids=template, output_path=template, page_types=template),
         AnaplatSchemaCheckOperator(task_id="k", ds_id=template, columns=template),
+        AnaplatListDatasetsOperator(task_id="n", name_pattern=template, states=template, newer_than=template),
         AnaplatCallOperator(task_id="o", path=template, json=template, query=template),
         AnaplatDatasetTaskSensor(task_id="s", ds_id=template, deferrable=True, start_from_trigger=True),
         AnaplatDatasetFreshnessSensor(task_id="f", ds_id=template, newer_than=template),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from json import dumps
 from typing import Any
 from urllib.parse import quote
 
@@ -56,3 +57,17 @@ def rows_body(
             )
         body["filter"] = dict(filter_)
     return body
+
+
+def json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
+    """Return a body as it is sent.
+
+    :raises AnaplatRequestError: it holds what JSON cannot
+    """
+    try:
+        return dumps(body, allow_nan=False).encode()
+    except (TypeError, ValueError):
+        raise AnaplatRequestError(
+            f"{operation.name}: the request holds a value that JSON cannot; nothing was sent.",
+            operation=operation.name,
+        ) from None

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
-from json import dumps
 from typing import Any, TypeVar, cast
 
 import requests
@@ -21,6 +20,7 @@ from airflow_provider_anaplat.client._http.adapter import TimedAdapter
 from airflow_provider_anaplat.client._http.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
 from airflow_provider_anaplat.client._http.connection_errors import connection_error, was_never_sent
 from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal
+from airflow_provider_anaplat.client._http.outgoing import json_bytes
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
 from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
 from airflow_provider_anaplat.client._http.slots import shared_slots
@@ -34,7 +34,12 @@ from airflow_provider_anaplat.client.metrics import (
     observe,
     outcome_of,
 )
-from airflow_provider_anaplat.client.operations import SIGN_IN, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.operations import (
+    APPLICATION_TOKEN_HEADER,
+    SIGN_IN,
+    TOKEN_HEADER,
+    Operation,
+)
 from airflow_provider_anaplat.client.sign_in import (
     SignIn,
     TokenStore,
@@ -220,12 +225,14 @@ class Transport:
             secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = user_token or settings.user_token or settings.token
+        elif operation.token_in == "token_header":
+            headers[APPLICATION_TOKEN_HEADER] = settings.token
         elif operation.token_in == "query":
             params = {**(params or {}), "token": settings.token}
         elif operation.token_in == "body":
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
-        content = _json_bytes(operation, body) if body or operation.method != "GET" else None
+        content = json_bytes(operation, body) if body or operation.method != "GET" else None
         of_users = self._user_tokens.known if self._user_tokens else ()
         allowed = settings.max_answer_mb * MEGABYTE
         return _Request(
@@ -376,16 +383,6 @@ class Transport:
 
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
-
-
-def _json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
-    try:
-        return dumps(body, allow_nan=False).encode()
-    except (TypeError, ValueError):
-        raise errors.AnaplatRequestError(
-            f"{operation.name}: the request holds a value that JSON cannot; nothing was sent.",
-            operation=operation.name,
-        ) from None
 
 
 def _outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:

@@ -1,0 +1,92 @@
+"""List datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
+from airflow_provider_anaplat.operators.base import AnaplatOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat._airflow.releases import Context
+
+
+class AnaplatListDatasetsOperator(AnaplatOperator):
+    """Return the ids of the datasets that fit, for ``.expand()`` (contract: operation 2).
+
+    What is not given does not count; with nothing given, these are all datasets. They come in the platform's
+    order, and where none fits, the list is empty: Airflow skips what is expanded over it.
+
+    :param name_pattern: of their names, with ``*``, ``?`` and ``[…]`` as in a shell (templated)
+    :param folder: id of their directory, ``parentDirId`` (templated)
+    :param states: words of their status, such as ``["FINISHED"]`` (templated)
+    :param newer_than: they were last updated at or after this moment, ISO 8601 or a datetime; UTC where it names
+        no zone (templated)
+    :param older_than: they were last updated before this moment, or never (templated)
+    :param anaplat_conn_id: id of the Airflow connection (templated)
+
+    Returns a list of ``dsId``; the log names the datasets besides. Airflow maps over 1,024 entries at most, unless
+    its ``[core] max_map_length`` says otherwise.
+
+    Raises :class:`AirflowFailException`, which Airflow does not retry, where an argument cannot work or the
+    platform refuses; :class:`AnaplatError` where a retry may help.
+
+    How-to: :doc:`howto/name-datasets`. Example::
+
+        sales = AnaplatListDatasetsOperator(task_id="sales", name_pattern="sales *", states=["FINISHED"])
+        AnaplatRefreshDatasetOperator.partial(task_id="refresh").expand(ds_id=sales.output)
+    """
+
+    template_fields: Sequence[str] = (
+        "name_pattern",
+        "folder",
+        "states",
+        "newer_than",
+        "older_than",
+        "anaplat_conn_id",
+    )
+
+    def __init__(
+        self,
+        *,
+        name_pattern: str | None = None,
+        folder: str | None = None,
+        states: Sequence[str] | None = None,
+        newer_than: str | datetime | None = None,
+        older_than: str | datetime | None = None,
+        anaplat_conn_id: str = AnaplatHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("multiple_outputs", False)
+        super().__init__(anaplat_conn_id=anaplat_conn_id, **kwargs)
+        self.name_pattern = name_pattern
+        self.folder = folder
+        self.states = states
+        self.newer_than = newer_than
+        self.older_than = older_than
+
+    def work(self, context: Context) -> list[str]:
+        """Ask for the list, and return the ids of what fits."""
+        from airflow_provider_anaplat.datasets.listing import DatasetFilter
+        from airflow_provider_anaplat.waiting.conditions import moment
+
+        if isinstance(self.states, str):
+            raise AirflowFailException(f"states is the text {self.states!r}; it must be a list of words.")
+        wanted = DatasetFilter(
+            self.name_pattern,
+            self.folder,
+            self.states,
+            None if self.newer_than is None else moment("newer_than", self.newer_than),
+            None if self.older_than is None else moment("older_than", self.older_than),
+        )
+        with closing(self.client()) as client:
+            listed = client.list_datasets()
+        found = wanted.select(listed)
+        self.log.info("%d of %d datasets fit", len(found), len(listed))
+        for dataset in found:
+            self.log.info("Dataset %s: %r in directory %s", dataset.ds_id, dataset.name, dataset.parent_dir_id)
+        return [dataset.ds_id for dataset in found]
