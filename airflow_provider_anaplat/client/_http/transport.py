@@ -135,6 +135,11 @@ class Transport:
         self._secrets = (settings.token, settings.user_token or "", *of_user, *of_proxies)
         self._user_tokens = self._shared_tokens()
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of the connection nothing may show, the user tokens that sign-ins have brought among it."""
+        return (*self._secrets, *(self._user_tokens.known if self._user_tokens else ()))
+
     def send(
         self,
         operation: Operation[Any],
@@ -221,8 +226,7 @@ class Transport:
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
         content = _json_bytes(operation, body) if body or operation.method != "GET" else None
-        of_users = self._user_tokens.known if self._user_tokens else ()
-        return _Request(operation, path, params, content, headers, (*self._secrets, *of_users, *secrets))
+        return _Request(operation, path, params, content, headers, (*self.secrets, *secrets))
 
     def _shared_tokens(self) -> UserTokens | None:
         if self._sign_in is None:

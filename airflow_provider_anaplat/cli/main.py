@@ -1,0 +1,113 @@
+"""The console script ``anaplat``: from the table of commands to a parser, a command and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from airflow_provider_anaplat.cli.commands import COMMANDS, Argument, Command, Group, arguments_of
+from airflow_provider_anaplat.cli.output import Output
+
+_PACKAGE = __name__.rpartition(".")[0]
+_DESCRIPTION = "An analytics platform in a terminal, through its Public API."
+_EPILOG = (
+    "The platform is the one of --conn-id, or of ANAPLAT_URL with the token in ANAPLAT_TOKEN, in a file that "
+    "--token-file or ANAPLAT_TOKEN_FILE names, or typed in. Exit codes: docs/howto/command-line.md."
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code.
+
+    :param argv: the words behind ``anaplat``; by default those of the process
+    :raises SystemExit: the words are no command; the code is 2
+    """
+    made = parser()
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(made)
+    return run(made.parse_args(argv))
+
+
+def script() -> None:
+    """Be the console script: run a command, and end the process with its exit code."""
+    from airflow_provider_anaplat.cli.exits import INTERRUPTED
+
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text stream
+    code = main()
+    if code == INTERRUPTED:  # a thread may wait for an answer, and Python would wait for the thread
+        os._exit(code)
+    sys.exit(code)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry out a command that was parsed, and return its exit code; an error is told, without a traceback."""
+    output = Output(as_json=arguments.json)
+    module, _, name = arguments.command.run.partition(":")
+    try:
+        function = getattr(import_module(f"{_PACKAGE}.{module}"), name)
+        with output.told(logging.INFO):
+            function(arguments, output)
+    except BrokenPipeError:  # whoever reads has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt as interrupt:
+        output.say("Interrupted.")
+        return _code(interrupt)
+    except Exception as error:  # noqa: BLE001 - a person reads it, whatever it is
+        output.fail(error, code := _code(error))
+        return code
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    made = argparse.ArgumentParser("anaplat", description=_DESCRIPTION, epilog=_EPILOG)
+    _add(made, COMMANDS)
+    return made
+
+
+def _add(parent: argparse.ArgumentParser, commands: Sequence[Command | Group]) -> None:
+    below = parent.add_subparsers(metavar="COMMAND", required=True)
+    for command in commands:
+        child = below.add_parser(command.name, help=command.help, description=_sentence(command.help))
+        if isinstance(command, Group):
+            _add(child, command.commands)
+            continue
+        for argument in arguments_of(command):
+            action = child.add_argument(*argument.flags, help=argument.help, **argument.options)
+            if argument.completes:
+                action.completer = _completer(argument)  # type: ignore[attr-defined]  # argcomplete reads it
+        child.set_defaults(command=command)
+
+
+def _completer(argument: Argument) -> Callable[..., list[str]]:
+    def complete(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
+        from airflow_provider_anaplat.cli.connect import list_quietly
+
+        datasets = list_quietly(parsed_args)
+        ids = [dataset.ds_id for dataset in datasets]
+        return [word for word in (*ids, *(dataset.name for dataset in datasets)) if word and word.startswith(prefix)]
+
+    return complete
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _code(error: BaseException) -> int:
+    from airflow_provider_anaplat.cli.exits import exit_code
+
+    return exit_code(error)
+
+
+if __name__ == "__main__":
+    script()

@@ -1,0 +1,82 @@
+"""Commands about the platform as a whole: test, pages, call."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_anaplat.cli.session import client_for, connected, json_object
+from airflow_provider_anaplat.errors import AnaplatNeedsAPersonError, AnaplatRequestError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from airflow_provider_anaplat.cli.output import Output
+
+
+def test(arguments: Namespace, output: Output) -> None:
+    """Try each layer of the connection."""
+    from airflow_provider_anaplat.cli.connect import connection_of
+    from airflow_provider_anaplat.hooks.layers import try_layers
+
+    connection = connection_of(arguments)
+    good, message = try_layers(lambda: connected(connection, output))
+    if not good:
+        raise AnaplatNeedsAPersonError(message)
+    output.result({"ok": good, "message": message}, [message])
+
+
+def pages(arguments: Namespace, output: Output) -> None:
+    """List pages, by name."""
+    from airflow_provider_anaplat.cli.datasets import is_named
+
+    with client_for(arguments, output) as client:
+        listed = client.list_pages()
+    found = [
+        page
+        for page in listed
+        if is_named(page.name, arguments.name) and arguments.folder in (None, page.parent_dir_id)
+    ]
+    found.sort(key=lambda page: (page.name or "", page.pg_id))
+    rows = [(page.pg_id, page.name, page.parent_dir_id, page.pg_type, page.u_id) for page in found]
+    fields = {"pg_id", "name", "parent_dir_id", "pg_type", "u_id", "description", "ctime", "is_del"}
+    value = [page.model_dump(mode="json", by_alias=True, include=fields) for page in found]
+    output.table(value, ("id", "name", "folder", "type", "owner"), rows)
+
+
+def call(arguments: Namespace, output: Output) -> None:
+    """Call an operation, and print its response as JSON."""
+    from airflow_provider_anaplat.client._http.redaction import without_secrets
+
+    body = json_object("--body", _text(arguments.body))
+    params = dict(map(_pair, arguments.query)) or None
+    with client_for(arguments, output) as client:
+        response = client.call(
+            arguments.path,
+            method=arguments.method,
+            json=body,
+            params=params,
+            token_in=arguments.token_in,
+            repeatable=arguments.repeatable,
+        )
+    output.as_json = True  # it has no other form
+    output.result(without_secrets(response))
+
+
+def _text(given: str | None) -> str | None:
+    """Return a text, or what stands in the file that it names after an ``@``."""
+    if given is None or not given.startswith("@"):
+        return given
+    try:
+        return sys.stdin.read() if given == "@-" else Path(given[1:]).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise AnaplatRequestError(f"{given[1:]} cannot be read: {why}. Nothing was sent.") from None
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise AnaplatRequestError("--query takes NAME=VALUE. Nothing was sent.")
+    return name, value
