@@ -17,13 +17,13 @@ class Argument:
     :param flags: its name, or its options
     :param help: what it does
     :param options: the rest, as argparse takes it
-    :param completes: what a shell may complete it with: ``dataset``
+    :param names_dataset: whether a shell may complete it with the ids and names of datasets
     """
 
     flags: tuple[str, ...]
     help: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    completes: str = ""
+    names_dataset: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Group:
     commands: tuple[Command, ...]
 
 
-def _argument(*flags: str, help: str, completes: str = "", **options: Any) -> Argument:  # noqa: A002 - argparse's name
-    return Argument(flags, help, options, completes)
+def _argument(*flags: str, help: str, names_dataset: bool = False, **options: Any) -> Argument:  # noqa: A002 - argparse's name
+    return Argument(flags, help, options, names_dataset)
 
 
 JSON = _argument("--json", help="print JSON, under the platform's own names", action="store_true")
@@ -61,20 +61,22 @@ CONNECTION = (
     _argument("--url", help="the platform's address, in place of ANAPLAT_URL", metavar="URL"),
     _argument("--token-file", help="a file that holds the application token", metavar="FILE"),
 )
-_DATASET = _argument("dataset", help="id of a dataset, or its whole name", metavar="DATASET", completes="dataset")
+_DATASET = _argument("dataset", help="id of a dataset, or its whole name", metavar="DATASET", names_dataset=True)
 _USERS_FILE = _argument("file", help="CSV with a header, NDJSON or Parquet, by its suffix", metavar="FILE")
 _USERS = (
-    _argument("--user", help="id of a user (uId); may be given several times", metavar="ID", action="append",
+    _argument("--user", help="id of a user (uId); may come several times", metavar="ID", action="append",
               dest="users", default=[]),
     _argument("--users-from", help="a file of such ids, one a line", metavar="FILE"),
 )  # fmt: skip
-_FORMAT = _argument("--format", help="csv, ndjson or parquet, where FILE's suffix does not say it", dest="file_format")
+_FORMAT = _argument(
+    "--format", help="csv, ndjson or parquet, where FILE's suffix does not say it", dest="file_format"
+)
 _FORMULAS = _argument("--csv-formulas", help="escape what a spreadsheet would calculate, or keep it",
                       choices=("keep", "escape"), default="keep")  # fmt: skip
 
 _SHOW = (
     _DATASET,
-    _argument("--user", help="tell whether this user (uId) may export it; may be given several times", metavar="ID",
+    _argument("--user", help="tell whether this user (uId) may export it; may come several times", metavar="ID",
               action="append", dest="users", default=[]),
 )  # fmt: skip
 _LIST = (
@@ -92,7 +94,9 @@ _DATASETS = (
 _SELECTION = (
     _argument("--sort-by", help="name of the column to sort by", metavar="COLUMN"),
     _argument("--sort-type", help="asc or desc", choices=("asc", "desc"), default="asc"),
-    _argument("--filter", help="JSON, sent as the body's filter; the contract leaves its shape open", metavar="JSON"),
+    _argument(
+        "--filter", help="JSON, sent as the body's filter; the contract leaves its shape open", metavar="JSON"
+    ),
 )
 _HEAD = (
     _DATASET,
@@ -105,7 +109,9 @@ _EXPORT = (
     _FORMAT,
     *_SELECTION,
     _argument("--max-rows", help="rows at most", metavar="N", type=int),
-    _argument("--rows-per-file", help="write a folder of parts of so many rows, and a manifest", metavar="N", type=int),
+    _argument(
+        "--rows-per-file", help="write a folder of parts of so many rows, and a manifest", metavar="N", type=int
+    ),
     _argument("--concurrency", help="requests in flight at most (4)", metavar="N", type=int, default=4),
     _argument("--delimiter", help="of CSV (,)", default=","),
     _argument("--encoding", help="of CSV", choices=("utf-8", "utf-8-sig", "gb18030"), default="utf-8"),
@@ -128,20 +134,22 @@ _ACCESS = (
     *_USERS,
     _FORMAT,
     _FORMULAS,
-    _argument("--page-type", help="a value of pgType to ask for; may be given several times", metavar="TYPE",
+    _argument("--page-type", help="a value of pgType to ask for; may come several times", metavar="TYPE",
               action="append", dest="page_types", default=[]),
 )  # fmt: skip
 _REFRESH = (
     _DATASET,
     _argument("--wait", help="wait until the update is done", action="store_true"),
     _argument("--timeout", help="seconds to wait at most (3600)", metavar="SECONDS", type=float, default=3600.0),
-    _argument("--poll-interval", help="seconds between two looks (10)", metavar="SECONDS", type=float, default=10.0),
+    _argument(
+        "--poll-interval", help="seconds between two looks (10)", metavar="SECONDS", type=float, default=10.0
+    ),
 )
 _CALL = (
     _argument("path", help="path below the address; it starts with /public-api/", metavar="PATH"),
-    _argument("--body", help="the JSON body without the token; @FILE reads it from a file, @- from standard input",
+    _argument("--body", help="the JSON body without the token; @FILE reads it from a file, @- from stdin",
               metavar="JSON"),
-    _argument("--query", help="a query parameter; may be given several times", metavar="NAME=VALUE", action="append",
+    _argument("--query", help="a query parameter; may come several times", metavar="NAME=VALUE", action="append",
               default=[]),
     _argument("--method", help="HTTP method (POST)", default="POST"),
     _argument("--token-in", help="where the token goes", choices=("body", "header", "query"), default="body"),
@@ -162,7 +170,7 @@ COMMANDS: tuple[Command | Group, ...] = (
         (
             Command("check", "name all problems of a file of users; nothing is sent", "users:check",
                     (_USERS_FILE,), connects=False),
-            Command("create", "create the users of a file, after a question; a repetition goes on where it stopped",
+            Command("create", "create the users of a file, after a question; a repetition goes on",
                     "users:create", _CREATE_USERS),
         ),
     ),

@@ -21,7 +21,7 @@ class Exit:
 
     code: int
     meaning: str
-    kinds: tuple[type[Exception], ...] = ()
+    kinds: tuple[type[BaseException], ...] = ()
 
 
 EXITS = (
@@ -29,7 +29,7 @@ EXITS = (
     Exit(_UNEXPECTED, "Something that nobody foresaw; please report it."),
     Exit(
         5,
-        "A write was sent, and it is not known whether it was carried out: look on the platform before you repeat it.",
+        "A write was sent, and it is not known whether it was carried out: look on the platform first.",
         (
             errors.AnaplatOutcomeUnknownError,
             errors.AnaplatNotSeenError,
@@ -38,7 +38,9 @@ EXITS = (
             errors.AnaplatUnsettledError,
         ),
     ),
-    Exit(2, "The command, the connection or an option cannot work; nothing was sent.", (errors.AnaplatRequestError,)),
+    Exit(
+        2, "The command, the connection or an option cannot work; nothing was sent.", (errors.AnaplatRequestError,)
+    ),
     Exit(
         3,
         "The platform does not know the dataset, or several have its name.",
@@ -51,15 +53,15 @@ EXITS = (
     ),
     Exit(
         6,
-        "It did not work now and may work later: no connection, a time-out, too many requests, a server's error, or "
-        "a dataset that was updated while it was read.",
+        "It did not work now and may later: no connection, a time-out, too many requests, an error of the server, "
+        "or a dataset that was updated while it was read.",
         (*errors.PASSING_ERRORS, errors.AnaplatDatasetChangedError),
     ),
     Exit(7, "A file cannot be read or written.", (errors.AnaplatOutputError, errors.AnaplatSourceError)),
     Exit(
         8,
-        "The platform refuses, an answer or a file holds what it must not, or an update has failed: the same would "
-        "happen again.",
+        "The platform refuses, an answer or a file holds what it must not, or an update has failed: the same "
+        "would happen again.",
         (errors.AnaplatError,),
     ),
     Exit(INTERRUPTED, "Interrupted by Ctrl-C.", (KeyboardInterrupt,)),

@@ -6,11 +6,11 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from airflow_provider_anaplat.cli.commands import COMMANDS, Argument, Command, Group, arguments_of
+from airflow_provider_anaplat.cli.commands import COMMANDS, Command, Group, arguments_of
 from airflow_provider_anaplat.cli.output import Output
 
 _PACKAGE = __name__.rpartition(".")[0]
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         function = getattr(import_module(f"{_PACKAGE}.{module}"), name)
         with output.told(logging.INFO):
-            function(arguments, output)
+            return int(function(arguments, output) or 0)
     except BrokenPipeError:  # whoever reads has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -64,7 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
     except Exception as error:  # noqa: BLE001 - a person reads it, whatever it is
         output.fail(error, code := _code(error))
         return code
-    return 0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -83,20 +82,17 @@ def _add(parent: argparse.ArgumentParser, commands: Sequence[Command | Group]) -
             continue
         for argument in arguments_of(command):
             action = child.add_argument(*argument.flags, help=argument.help, **argument.options)
-            if argument.completes:
-                action.completer = _completer(argument)  # type: ignore[attr-defined]  # argcomplete reads it
+            if argument.names_dataset:
+                action.completer = _complete  # type: ignore[attr-defined]  # argcomplete reads it
         child.set_defaults(command=command)
 
 
-def _completer(argument: Argument) -> Callable[..., list[str]]:
-    def complete(prefix: str, parsed_args: Any, **_: Any) -> list[str]:
-        from airflow_provider_anaplat.cli.connect import list_quietly
+def _complete(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """Return the ids and names of datasets that begin so."""
+    from airflow_provider_anaplat.cli.connect import list_quietly
 
-        datasets = list_quietly(parsed_args)
-        ids = [dataset.ds_id for dataset in datasets]
-        return [word for word in (*ids, *(dataset.name for dataset in datasets)) if word and word.startswith(prefix)]
-
-    return complete
+    words = [word for dataset in list_quietly(parsed_args) for word in (dataset.ds_id, dataset.name)]
+    return [word for word in words if word and word.startswith(prefix)]
 
 
 def _sentence(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat.cli.session import client_for, connected, json_object
-from airflow_provider_anaplat.errors import AnaplatNeedsAPersonError, AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatRequestError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.cli.output import Output
 
 
-def test(arguments: Namespace, output: Output) -> None:
-    """Try each layer of the connection."""
+def test(arguments: Namespace, output: Output) -> int:
+    """Try each layer of the connection, and return the exit code of the one that is not good."""
     from airflow_provider_anaplat.cli.connect import connection_of
-    from airflow_provider_anaplat.hooks.layers import try_layers
+    from airflow_provider_anaplat.cli.exits import exit_code
+    from airflow_provider_anaplat.hooks.layers import find_bad_layer
 
     connection = connection_of(arguments)
-    good, message = try_layers(lambda: connected(connection, output))
-    if not good:
-        raise AnaplatNeedsAPersonError(message)
-    output.result({"ok": good, "message": message}, [message])
+    error, message = find_bad_layer(lambda: connected(connection, output))
+    output.result({"ok": error is None, "message": message}, [message])
+    return 0 if error is None else exit_code(error)
 
 
 def pages(arguments: Namespace, output: Output) -> None:
