@@ -66,11 +66,11 @@ def _airflows(conn_id: str) -> Connection:
 
         hook = AnaplatHook(conn_id)
         hook.get_connection(conn_id)
-    except Exception as error:  # whatever a release of Airflow raises
+    except Exception as error:  # noqa: BLE001 - whatever a release of Airflow raises
         raise AnaplatSettingsError(
-            f"Airflow has no usable connection {conn_id!r}: {type(error).__name__} ({error}). See "
-            "`airflow connections list`, or leave out --conn-id and set ANAPLAT_URL."
-        ) from error
+            f"Airflow has no usable connection {conn_id!r} ({type(error).__name__}). See `airflow connections "
+            "list`, or leave out --conn-id and set ANAPLAT_URL."
+        ) from None  # the error's text may hold the connection
     return Connection(hook.get_conn, hook.get_extension)
 
 

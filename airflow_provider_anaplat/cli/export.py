@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     import polars as pl
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from airflow_provider_anaplat.cli.output import Output
     from airflow_provider_anaplat.rows.pages import PageReader
@@ -86,7 +86,7 @@ class _Bar(AbstractContextManager["Target"]):
 
         self._target = target
         self._progress = Progress(
-            BarColumn(),
+            BarColumn(bar_width=20),
             TaskProgressColumn(),
             TextColumn("{task.fields[rows]}"),
             TextColumn("{task.fields[rate]}"),
@@ -126,17 +126,17 @@ class _Watched:
         for task in self.progress.task_ids:
             self.progress.remove_task(task)
         bar = self.progress.add_task("", total=reader.expected_rows, rows=_rows(0, reader), rate="")
-        return self.target.write(self._counted(frames, reader, bar), reader)
-
-    def _counted(self, frames: Iterator[pl.DataFrame], reader: PageReader, bar: TaskID) -> Iterator[pl.DataFrame]:
         count = 0
-        for frame in frames:
-            yield frame
+
+        def counted(frame: pl.DataFrame) -> pl.DataFrame:
+            nonlocal count
             count += frame.height
-            del frame  # nothing here keeps it in memory
-            speed = self.progress.tasks[0].speed
-            rate = f"{speed:,.0f} rows/s" if speed else ""
+            seconds = self.progress.tasks[0].elapsed
+            rate = f"{count / seconds:,.0f} rows/s" if seconds else ""
             self.progress.update(bar, completed=count, rows=_rows(count, reader), rate=rate)
+            return frame
+
+        return self.target.write(map(counted, frames), reader)  # which keeps no page in memory
 
 
 def _rows(count: int, reader: PageReader) -> str:

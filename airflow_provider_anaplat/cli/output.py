@@ -71,7 +71,9 @@ class Output:
 
     def fail(self, error: BaseException, code: int) -> None:
         """Say what went wrong."""
-        message = str(error) if isinstance(error, AnaplatError) else f"{type(error).__name__} ({error})"
+        message = (
+            str(error) if isinstance(error, AnaplatError) else f"Unexpected: {type(error).__name__} ({error})"
+        )
         if self.as_json:
             described = {"error": type(error).__name__, "message": self.hide(message), "exit": code}
             _write(json.dumps(described, ensure_ascii=False), sys.stderr)
@@ -105,16 +107,15 @@ class Output:
             logger.propagate = before[1]
 
     def _framed(self, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold underline")
         rows = list(rows)
         for number, name in enumerate(names):
             numbers = all(isinstance(row[number], int | float | None) for row in rows)
-            table.add_column(Text(printable(name)), overflow="fold", justify="right" if numbers else "left")
+            table.add_column(Text(self._cell(name)), overflow="fold", justify="right" if numbers else "left")
         for row in rows:
             table.add_row(*(Text(self._cell(cell), "dim" if cell is None else "") for cell in row))
         Console(highlight=False).print(table)
