@@ -13,7 +13,6 @@ from typing import Any
 from airflow_provider_anaplat.cli.commands import COMMANDS, Command, Group, arguments_of
 from airflow_provider_anaplat.cli.output import Output
 
-_PACKAGE = __name__.rpartition(".")[0]
 _DESCRIPTION = "An analytics platform in a terminal, through its Public API."
 _EPILOG = (
     "The platform is the one of --conn-id, or of ANAPLAT_URL with the token in ANAPLAT_TOKEN, in a file that "
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = Output(as_json=arguments.json)
     module, _, name = arguments.command.run.partition(":")
     try:
-        function = getattr(import_module(f"{_PACKAGE}.{module}"), name)
+        function = getattr(import_module(f"{__package__}.{module}"), name)
         with output.told(logging.INFO):
             return int(function(arguments, output) or 0)
     except BrokenPipeError:  # whoever reads has read enough
