@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -52,6 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     module, _, name = arguments.command.run.partition(":")
     try:
         function = getattr(import_module(f"{__package__}.{module}"), name)
+        _listen_to_interrupts()
         with output.told(logging.INFO):
             return int(function(arguments, output) or 0)
     except BrokenPipeError:  # whoever reads has read enough
@@ -63,6 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
     except Exception as error:  # noqa: BLE001 - a person reads it, whatever it is
         output.fail(error, code := _code(error))
         return code
+
+
+def _listen_to_interrupts() -> None:
+    """Let Ctrl-C end what waits: Polars sets a handler, when it is imported, after which a wait would go on."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
 
 
 def parser() -> argparse.ArgumentParser:
