@@ -70,8 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _listen_to_interrupts() -> None:
     """Let Ctrl-C end what waits: Polars sets a handler, when it is imported, after which a wait would go on."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)
 
 
 def parser() -> argparse.ArgumentParser:
