@@ -40,10 +40,12 @@ def assert_no_secret(text: str) -> None:
     assert "Traceback" not in text
 
 
-def in_a_process(words: Sequence[object], environment: Mapping[str, str] | None = None, **arguments: Any) -> Ended:
+def in_a_process(
+    words: Sequence[object], environment: Mapping[str, str] | None = None, script: Path = SCRIPT, **arguments: Any
+) -> Ended:
     """Run the console script itself."""
     done = subprocess.run(
-        [SCRIPT, *map(str, words)],
+        [script, *map(str, words)],
         env={**os.environ, **(environment or {})},
         capture_output=True,
         stdin=subprocess.DEVNULL,

@@ -45,8 +45,9 @@ _FOR_AIRFLOW: dict[tuple[str, ...], dict[str, Any]] = {("--conn-id",): {"default
 
 def _runner(command: Command) -> Callable[[Namespace], None]:
     def runner(arguments: Namespace) -> None:
-        from airflow_provider_anaplat.cli.main import run
+        from airflow_provider_anaplat.cli.main import read_airflows_connections, run
 
+        read_airflows_connections()
         arguments.command = command
         if getattr(arguments, "url", None):
             arguments.conn_id = None

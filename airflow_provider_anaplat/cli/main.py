@@ -42,10 +42,16 @@ def script() -> None:
 
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text stream
+    read_airflows_connections()
     code = main()
     if code == INTERRUPTED:  # a thread may wait for an answer, and Python would wait for the thread
         os._exit(code)
     sys.exit(code)
+
+
+def read_airflows_connections() -> None:
+    """Let Airflow 3 look for a connection in its database too, as its own commands about connections do."""
+    os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
 def run(arguments: argparse.Namespace) -> int:
