@@ -18,7 +18,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-
 # As many processes as cores. The tests of a file stay together, for what they share, and the longest files come first.
 PROCESSES ?= logical
 TESTED ?= tests/integration tests/unit
-TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --durations 10 $(TESTED)
+TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
 
 .PHONY: help bench demo test test-system test-all coverage lint types check docs build sbom mysqlclient pins clean constraints
 .DEFAULT_GOAL := help
@@ -33,7 +33,7 @@ test: $(INSTALLED) ## Run the tests that need no servers
 	@$(BIN)/python $(TESTS)
 
 test-system: $(INSTALLED) ## Run the tests of whole deployments
-	@$(BIN)/python -m pytest --durations 10 tests/system
+	@$(BIN)/python -m pytest --maxfail 10 --durations 10 tests/system
 
 test-all: test test-system ## Run all tests
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
     from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
     from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+    from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator
     from airflow_provider_anaplat.operators.datasets import (
         AnaplatCreateDatasetOperator,
         AnaplatSchemaCheckOperator,
@@ -38,6 +39,7 @@ __all__ = [
     "AnaplatDatasetFreshnessSensor",
     "AnaplatDatasetTaskSensor",
     "AnaplatDatasetUpdatedTrigger",
+    "AnaplatExportCardOperator",
     "AnaplatExportRowsOperator",
     "AnaplatHook",
     "AnaplatRefreshDatasetOperator",
@@ -52,6 +54,7 @@ _MODULES = {
     "hooks.anaplat": ("AnaplatHook",),
     "operators.access": ("AnaplatAccessReportOperator",),
     "operators.call": ("AnaplatCallOperator",),
+    "operators.cards": ("AnaplatExportCardOperator",),
     "operators.datasets": ("AnaplatCreateDatasetOperator", "AnaplatSchemaCheckOperator"),
     "operators.partitioned": ("partitioned_export",),
     "operators.refresh": ("AnaplatRefreshDatasetOperator",),

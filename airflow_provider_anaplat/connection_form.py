@@ -44,7 +44,7 @@ CALL = Kind({"type": ["object", "null"]}, values.call)
 STYLE = Kind({"type": ["string", "null"], "enum": ["post", "get"]}, values.text)
 # A text, not an object: Airflow hides what stands under "password" in an object, and would save it hidden.
 BODY = Kind({"type": ["string", "null"]}, values.body)
-PLACE = Kind({"type": ["string", "null"], "enum": ["body", "header", "query"]}, values.text)
+PLACE = Kind({"type": ["string", "null"], "enum": ["body", "header", "token_header", "query"]}, values.text)
 
 
 def _url(*in_braces: str) -> Kind:
@@ -173,7 +173,7 @@ OPTIONS = (
     ),
     Option(
         "refresh_auth_in", PLACE, "Refresh: token in",
-        "Where the token of a refresh goes, where it is not its style's: body, header or query.",
+        "Where the token of a refresh goes, where it is not its style's: body, header, token_header or query.",
         example="body", read_by="operators",
     ),
     Option(

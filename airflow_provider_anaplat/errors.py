@@ -141,7 +141,14 @@ class AnaplatNeedsAPersonError(AnaplatError):
 
 
 class AnaplatAnswerTooLargeError(AnaplatInvalidAnswerError, AnaplatNeedsAPersonError):
-    """The answer is larger than the connection allows; it was not read to its end."""
+    """The answer is larger than the connection allows; it was not read to its end.
+
+    :ivar size: its bytes, where it said so
+    """
+
+    def __init__(self, message: str, *, size: int | None = None, **kwargs: Any) -> None:
+        super().__init__(message, **kwargs)
+        self.size = size
 
 
 class AnaplatRefusedError(AnaplatError):

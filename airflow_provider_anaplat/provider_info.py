@@ -11,7 +11,7 @@ _PACKAGE = "airflow-provider-anaplat"
 _INTEGRATION = "Anaplat"
 _MODULES = {
     "hooks": ("anaplat",),
-    "operators": ("access", "call", "datasets", "partitioned", "refresh", "rows", "users"),
+    "operators": ("access", "call", "cards", "datasets", "partitioned", "refresh", "rows", "users"),
     "sensors": ("datasets", "subscriptions"),
     "triggers": ("datasets", "subscriptions"),
 }

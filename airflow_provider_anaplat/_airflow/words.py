@@ -22,8 +22,9 @@ WORDS = {
     "password_encoding": ("plain", "base64"),
     "probe": ("list", "task"),
     "sort_type": ("asc", "desc"),
-    "token_in": ("body", "header", "query"),
+    "token_in": ("body", "header", "token_header", "query"),
     "unknown_state": ("wait", "fail"),
+    "view": ("GRAPH", "GRID"),
 }
 # Where it is, the connection says it, or the contract.
 _MAY_BE_LEFT_OUT = ("token_in",)

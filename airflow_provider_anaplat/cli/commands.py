@@ -145,6 +145,7 @@ _REFRESH = (
         "--poll-interval", help="seconds between two looks (10)", metavar="SECONDS", type=float, default=10.0
     ),
 )
+_PAGE = _argument("page", help="id of a page, or its whole name", metavar="PAGE")
 _CALL = (
     _argument("path", help="path below the address; it starts with /public-api/", metavar="PATH"),
     _argument("--body", help="the JSON body without the token; @FILE reads it from a file, @- from stdin",
@@ -152,7 +153,8 @@ _CALL = (
     _argument("--query", help="a query parameter; may come several times", metavar="NAME=VALUE", action="append",
               default=[]),
     _argument("--method", help="HTTP method (POST)", default="POST"),
-    _argument("--token-in", help="where the token goes", choices=("body", "header", "query"), default="body"),
+    _argument("--token-in", help="where the token goes", choices=("body", "header", "token_header", "query"),
+              default="body"),
     _argument("--repeatable", help="it may be sent again after a failure without doing more", action="store_true"),
 )  # fmt: skip
 
@@ -164,6 +166,7 @@ COMMANDS: tuple[Command | Group, ...] = (
     Command("export", "export all rows of a dataset to a file", "export:export", _EXPORT),
     Command("refresh", "have a dataset updated (an extension)", "datasets:refresh", _REFRESH),
     Command("pages", "list pages", "platform:pages", _LIST),
+    Command("cards", "list the cards of a page (an extension)", "platform:cards", (_PAGE,)),
     Group(
         "users",
         "check and create users",

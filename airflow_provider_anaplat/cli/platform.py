@@ -1,4 +1,4 @@
-"""Commands about the platform as a whole: test, pages, call."""
+"""Commands about the platform as a whole: test, pages, cards, call."""
 
 from __future__ import annotations
 
@@ -43,6 +43,18 @@ def pages(arguments: Namespace, output: Output) -> None:
     fields = {"pg_id", "name", "parent_dir_id", "pg_type", "u_id", "description", "ctime", "is_del"}
     value = [page.model_dump(mode="json", by_alias=True, include=fields) for page in found]
     output.table(value, ("id", "name", "folder", "type", "owner"), rows)
+
+
+def cards(arguments: Namespace, output: Output) -> None:
+    """List the cards of a page, in its order."""
+    from airflow_provider_anaplat.datasets.naming import one_named
+
+    with client_for(arguments, output) as client:
+        known = [(page.pg_id, page.name, page.parent_dir_id) for page in client.list_pages()]
+        page_id = one_named("page", arguments.page, known)
+        found = client.list_cards(page_id)
+    value = [card.model_dump(mode="json", by_alias=True, include={"cd_id", "name", "cd_type"}) for card in found]
+    output.table(value, ("id", "name", "type"), [(card.cd_id, card.name, card.cd_type) for card in found])
 
 
 def call(arguments: Namespace, output: Output) -> None:

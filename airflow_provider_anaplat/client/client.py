@@ -153,6 +153,11 @@ class AnaplatClient(Extensions):
         self._transport.sign_in()
 
     @property
+    def max_answer_mb(self) -> int:
+        """Megabytes of an answer at most."""
+        return self._settings.max_answer_mb
+
+    @property
     def login(self) -> str | None:
         """The loginId of the user who is signed in; None where nobody is."""
         return self._settings.login
@@ -226,15 +231,17 @@ class AnaplatClient(Extensions):
         sort_by: str | None = None,
         sort_type: SortType = "asc",
         filter: Filter | None = None,  # noqa: A002 - the platform's name of the field
+        most: int | None = None,
     ) -> T:
         """Return what ``read`` makes of the answer to :meth:`read_rows`, for readers of large pages.
 
         :param read: runs inside the retry: where it raises ``AnaplatTruncatedAnswerError``, the rows
             are asked for again
+        :param most: bytes of the answer at most, where that is less than the connection allows
         """
         body = rows_body(offset, limit, sort_by, sort_type, filter)
         return self._transport.send(
-            operations.READ_ROWS, path_of(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body
+            operations.READ_ROWS, path_of(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body, most=most
         )
 
     def create_dataset(self, request: CreateDatasetRequest) -> CreationTask:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 from airflow_provider_anaplat.client._http.checks import checked_path
+from airflow_provider_anaplat.client._http.outgoing import path_of
 from airflow_provider_anaplat.client._http.transport import Settings, Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo
+from airflow_provider_anaplat.client.cards import (
+    CARD_PAGE_SIZE,
+    CardData,
+    Conditions,
+    View,
+    card_body,
+    read_card_data,
+    read_cards,
+)
 from airflow_provider_anaplat.client.lookup import Lookup
-from airflow_provider_anaplat.client.models import TaskStatus
-from airflow_provider_anaplat.client.operations import GET_USERS, Operation, TokenPlace
+from airflow_provider_anaplat.client.models import Card, TaskStatus
+from airflow_provider_anaplat.client.operations import GET_USERS, LIST_CARDS, READ_CARD, Operation, TokenPlace
 from airflow_provider_anaplat.client.tasks import RefreshCall, TaskStatusCall, read_task
 
 
@@ -74,6 +84,67 @@ class Extensions:
             {task_id: self._transport.send(operation, path, read_task, params=params)}, lambda task: task, ids
         )
 
+    @overload
+    def read_card(
+        self,
+        card_id: str,
+        *,
+        view: View = "GRID",
+        offset: int = 0,
+        limit: int = CARD_PAGE_SIZE,
+        filters: Conditions | None = None,
+        dynamic_params: Conditions | None = None,
+        raw: Literal[False] = False,
+    ) -> CardData: ...
+
+    @overload
+    def read_card(
+        self,
+        card_id: str,
+        *,
+        view: View = "GRID",
+        offset: int = 0,
+        limit: int = CARD_PAGE_SIZE,
+        filters: Conditions | None = None,
+        dynamic_params: Conditions | None = None,
+        raw: Literal[True],
+    ) -> Any: ...
+
+    def read_card(
+        self,
+        card_id: str,
+        *,
+        view: View = "GRID",
+        offset: int = 0,
+        limit: int = CARD_PAGE_SIZE,
+        filters: Conditions | None = None,
+        dynamic_params: Conditions | None = None,
+        raw: bool = False,
+    ) -> Any:
+        """Return rows of a card (an extension, not of the contract: ``card/{cdId}/data``).
+
+        :param card_id: id of the card (``cdId``)
+        :param view: ``GRID``, or ``GRAPH``, the figures that the chart is drawn from
+        :param offset: number of rows to skip
+        :param limit: number of rows at most
+        :param filters: objects with ``name``, ``filterType`` and ``filterValue``, sent as they are
+        :param dynamic_params: sent as the body's ``dynamicParams``
+        :param raw: return the answer as it came, whatever its shape
+        :returns: the rows with their columns, or the answer's ``response`` as plain Python
+        :raises AnaplatInvalidAnswerError: the answer has another shape than the one that is known
+        """
+        read = partial(validated_echo, object) if raw else read_card_data
+        body = card_body(view, offset, limit, filters, dynamic_params)
+        return self._transport.send(READ_CARD, path_of(READ_CARD, {"card_id": card_id}), read, json=body)
+
+    def list_cards(self, page: str) -> list[Card]:
+        """Return the cards of a page (an extension, not of the contract: ``page/{pgId}``).
+
+        :param page: id of the page (``pgId``)
+        :returns: the cards at its top, below its tabs and in its ``doms``, each once, as far as they have an id
+        """
+        return self._transport.send(LIST_CARDS, path_of(LIST_CARDS, {"page_id": page}), read_cards)
+
     def call(
         self,
         path: str,
@@ -90,8 +161,8 @@ class Extensions:
         :param method: HTTP method
         :param json: the body, without the token
         :param params: query parameters
-        :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the
-            ``query``, which the logs of servers and proxies keep
+        :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header
+            named ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep
         :param repeatable: whether it may be sent again after a failure without doing more
         :returns: the envelope's ``response``, as plain Python
         :raises AnaplatRequestError: a path outside ``/public-api/``; nothing was sent

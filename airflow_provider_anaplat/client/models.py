@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import pendulum
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 T = TypeVar("T")
@@ -152,7 +152,8 @@ class DatasetData(_DatasetFields):
     """Rows of a dataset with its columns: each row is a list of texts or None, one per column."""
 
     columns: Items[Column]
-    preview: Items[Items[str | None]]
+    # Some releases name it `data`.
+    preview: Items[Items[str | None]] = Field(validation_alias=AliasChoices("preview", "data"))
     storage_id: str | None = None
     version: int | None = None
 
@@ -260,7 +261,8 @@ class PageSettings(_Record):
 class Page(_Record):
     """A dashboard page."""
 
-    pg_id: str
+    # Some releases name it `id`.
+    pg_id: str = Field(validation_alias=AliasChoices("pgId", "id"))
     dom_id: str | None = None
     name: str | None = None
     u_id: str | None = None
@@ -271,6 +273,14 @@ class Page(_Record):
     settings: PageSettings | None = None
     is_del: bool | None = None
     meta: PageSettings | None = None
+
+
+class Card(_Record):
+    """A card of a page, as the extension that lists them finds it."""
+
+    cd_id: str
+    name: str | None = None
+    cd_type: str | None = None
 
 
 class NewUser(_Record):

@@ -19,10 +19,11 @@ from airflow_provider_anaplat.client.models import (
 )
 
 T = TypeVar("T")
-TokenPlace = Literal["body", "header", "query"]
+TokenPlace = Literal["body", "header", "token_header", "query"]
 
 PATH_PREFIX = "/public-api/"
 TOKEN_HEADER = "X-Auth-Token"
+APPLICATION_TOKEN_HEADER = "token"
 MAX_ROWS_PER_CALL = 50_000
 
 
@@ -32,9 +33,9 @@ class Operation(Generic[T]):
 
     :param name: name in logs, errors and metrics
     :param path: path below the base address; ``{…}`` are ids
-    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
-        which the contract never asks for, and which the logs of servers and proxies keep; None where the body
-        that is given holds all
+    :param token_in: where the token goes: the JSON ``body``, or the ``X-Auth-Token`` ``header``. The contract
+        never asks for ``token_header``, the application token in a header named ``token``, nor for the ``query``,
+        which the logs of servers and proxies keep. None where the body that is given holds all
     :param repeatable: whether sending it twice does no more than sending it once
     :param answer: type of the envelope's ``response``, as pydantic understands it
     :param method: HTTP method; the contract knows POST alone
@@ -98,4 +99,10 @@ OPERATIONS = (
 )
 # Sent twice, the second token displaces the first, whose answer was lost: nothing that hurts.
 SIGN_IN = Operation("sign_in", SIGN_IN_PATH, "body", True, object, extension=True, secret=True)
-EXTENSIONS = (GET_USERS, REFRESH_DATASET, GET_TASK, SIGN_IN)
+READ_CARD: Operation[object] = Operation(
+    "read_card", "/public-api/card/{card_id}/data", "header", True, object, extension=True
+)
+LIST_CARDS: Operation[object] = Operation(
+    "list_cards", "/public-api/page/{page_id}", "token_header", True, object, "GET", extension=True
+)
+EXTENSIONS = (GET_USERS, REFRESH_DATASET, GET_TASK, READ_CARD, LIST_CARDS, SIGN_IN)

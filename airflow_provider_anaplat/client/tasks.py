@@ -25,8 +25,8 @@ class TaskStatusCall:
     :param path: path below the base address
     :param method: HTTP method
     :param params: query parameters, without the token
-    :param auth_in: where the token goes: ``query``, ``body`` or ``header``. It has no "token" in its name, since
-        Airflow hides in every log what stands under such a name in a connection
+    :param auth_in: where the token goes: ``query``, ``body``, ``header`` or ``token_header``. It has no "token"
+        in its name, since Airflow hides in every log what stands under such a name in a connection
     """
 
     path: str = GET_TASK.path
@@ -74,7 +74,7 @@ class RefreshCall:
 
     :param path: path below the base address
     :param method: HTTP method
-    :param auth_in: where the token goes: ``body``, ``header`` or ``query``
+    :param auth_in: where the token goes: ``body``, ``header``, ``token_header`` or ``query``
     """
 
     path: str = defaults.REFRESH_PATH

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseOperator
 from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.assets import describe_events
@@ -89,9 +90,9 @@ class AnaplatOperator(BaseOperator):
 class AnaplatRowsOperator(AnaplatOperator):
     """An operator that takes the rows of a dataset somewhere (contract: operation 3).
 
-    Memory is bounded by ``page_size`` × ``concurrency``. Each page says which version of the dataset it belongs
-    to. Where the dataset is updated in between, the export starts again from nothing, or fails. The events of the
-    assets among ``outlets`` say in their extra ``dsId``, ``rows``, ``version`` and ``utime``. The contract
+    Memory is bounded by ``memory_mb``, whatever a row weighs. Each page says which version of the dataset it
+    belongs to. Where the dataset is updated in between, the export starts again from nothing, or fails. The events
+    of the assets among ``outlets`` say in their extra ``dsId``, ``rows``, ``version`` and ``utime``. The contract
     promises no order without ``sort_by``. Without a filter, the export fails unless it got as many rows as the
     platform counts; with one, it reads until the platform returns no more.
 
@@ -99,7 +100,8 @@ class AnaplatRowsOperator(AnaplatOperator):
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
     :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
-    :param page_size: rows a request asks for, 50,000 at most
+    :param memory_mb: megabytes by which the task's process may grow, 64 at least: a page has as many rows as fit
+    :param page_size: rows a request asks for at most; the platform allows 50,000
     :param concurrency: requests in flight at most
     :param max_rows: rows to export at most; by default all
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
@@ -120,6 +122,7 @@ class AnaplatRowsOperator(AnaplatOperator):
         sort_by: str | None = None,
         sort_type: Literal["asc", "desc"] = "asc",
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the platform's name of the field
+        memory_mb: int = 256,
         page_size: int = 50_000,
         concurrency: int = 4,
         max_rows: int | None = None,
@@ -134,6 +137,7 @@ class AnaplatRowsOperator(AnaplatOperator):
         self.sort_by = sort_by
         self.sort_type = sort_type
         self.filter = filter
+        self.memory_mb = memory_mb
         self.page_size = page_size
         self.concurrency = concurrency
         self.max_rows = max_rows
@@ -146,6 +150,7 @@ class AnaplatRowsOperator(AnaplatOperator):
         from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 
         plan = ExportPlan(self.row_query(), target, self.on_cast_error, self.on_change, self.max_restarts)
+        keep_large_blocks_apart()
         with closing(self.client()) as client:
             return export_rows(client, plan)
 
@@ -184,6 +189,7 @@ class AnaplatRowsOperator(AnaplatOperator):
             sort_by=self.sort_by,
             sort_type=self.sort_type,
             filter=self.filter,
+            memory_mb=self.memory_mb,
             page_size=self.page_size,
             concurrency=self.concurrency,
             max_rows=self.max_rows,

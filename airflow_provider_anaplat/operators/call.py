@@ -27,8 +27,8 @@ class AnaplatCallOperator(AnaplatOperator):
     :param json: the body, without the token (templated)
     :param query: query parameters (templated); ``params`` are Airflow's own
     :param method: HTTP method (templated)
-    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
-        which the logs of servers and proxies keep
+    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header named
+        ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep
     :param repeatable: whether the call may be sent again after a failure without doing more
     :param anaplat_conn_id: id of the Airflow connection (templated)
 

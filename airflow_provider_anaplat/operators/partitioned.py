@@ -7,6 +7,7 @@ from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, TaskGroup
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -117,6 +118,7 @@ class _PartOperator(_PartitionedOperator):
         from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
 
         link_dataset(self, context, self.ds_id)
+        keep_large_blocks_apart()
         part = RowsOfPart(self.row_query(), self.on_cast_error)
         try:
             with closing(self.client()) as client:

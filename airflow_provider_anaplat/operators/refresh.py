@@ -45,8 +45,8 @@ class AnaplatRefreshDatasetOperator(AnaplatWaitingOperator):
     :param body: the request's body, without the token: what to refresh, on platforms that take a part (templated)
     :param path: path below the base address; ``{dsId}`` stands for the id (templated)
     :param method: HTTP method (templated)
-    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, or the ``query``,
-        which the logs of servers and proxies keep (templated)
+    :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header named
+        ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep (templated)
     :param if_running: where an update runs already: ``follow`` it instead of asking for a second one, ``fail``, or
         ``request`` one nevertheless
     :param in_doubt: where the answer was lost and no update is seen: ``fail``, without a retry, or ``resend``:

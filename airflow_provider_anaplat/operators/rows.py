@@ -46,7 +46,8 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
     :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
-    :param page_size: rows a request asks for, 50,000 at most
+    :param memory_mb: megabytes by which the task's process may grow, 64 at least: a page has as many rows as fit
+    :param page_size: rows a request asks for at most; the platform allows 50,000
     :param concurrency: requests in flight at most
     :param max_rows: rows to export at most; by default all
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
@@ -82,6 +83,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         sort_by: str | None = None,
         sort_type: Literal["asc", "desc"] = "asc",
         filter: Mapping[str, Any] | None = None,  # noqa: A002 - the platform's name of the field
+        memory_mb: int = 256,
         page_size: int = 50_000,
         concurrency: int = 4,
         max_rows: int | None = None,
@@ -96,6 +98,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
             sort_by=sort_by,
             sort_type=sort_type,
             filter=filter,
+            memory_mb=memory_mb,
             page_size=page_size,
             concurrency=concurrency,
             max_rows=max_rows,

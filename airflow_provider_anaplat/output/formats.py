@@ -14,7 +14,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.schema import arrow_schema, schema_of
-from airflow_provider_anaplat.output.splitter import Splitter
+from airflow_provider_anaplat.output.splitter import Splitter, rows_within
 from airflow_provider_anaplat.output.streams import Counting, Encoding, Output, Writable, as_file, encoded
 
 FileFormat = Literal["csv", "ndjson", "parquet"]
@@ -30,9 +30,11 @@ _SEPARATORS = ",;|\t\r\n"
 _WITHIN = r"([%s][\x{FEFF}\" ]*)([=+\-@＝＋－＠])"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
+_CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 # Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
 _PART_ROWS = 20_000
+_PART_BYTES = 16 << 20
 
 
 class Sink(Protocol):
@@ -108,7 +110,12 @@ class CsvSink:
             frame = frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
         bytes_before, quotes_before = output.bytes, output.counted
         with output.honest():
-            frame.write_csv(as_file(output), include_header=False, separator=self.delimiter, batch_size=_CSV_BATCH)
+            frame.write_csv(
+                as_file(output),
+                include_header=False,
+                separator=self.delimiter,
+                batch_size=rows_within(frame, _CSV_BATCH, _CSV_BATCH_BYTES),
+            )
         _check_csv(frame, output.bytes - bytes_before, output.counted - quotes_before)
 
 
@@ -158,7 +165,7 @@ class ParquetSink:
             size = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
             empty = pl.DataFrame(schema=schema_of(columns, typed=True))
             while splitter.has_more() or not joined.parts:
-                part = pl.concat([empty, *splitter.take(size)], rechunk=True)
+                part = pl.concat([empty, *splitter.take(size, _PART_BYTES)], rechunk=True)
                 _check_rows(joined.add(self._bytes_of(part)), part.height)
                 del part
             joined.finish()

@@ -1,10 +1,16 @@
-"""A stream of frames cut into streams of so many rows."""
+"""Streams of frames cut where so many rows, or so many bytes, are together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import polars as pl
+
+
+def rows_within(frame: pl.DataFrame, most_rows: int, most_bytes: int) -> int:
+    """Return how many rows of a frame, at least one, are no more and take no more memory than they may."""
+    bytes_per_row = int(frame.estimated_size()) // max(frame.height, 1) + 1
+    return max(1, min(most_rows, most_bytes // bytes_per_row))
 
 
 class Splitter:
@@ -26,14 +32,18 @@ class Splitter:
                 return False
         return True
 
-    def take(self, rows: int) -> Iterator[pl.DataFrame]:
-        """Yield frames of so many rows together; ``taken`` counts them."""
-        self.taken = 0
-        while self.taken < rows and self.has_more():
+    def take(self, rows: int, most_bytes: int | None = None) -> Iterator[pl.DataFrame]:
+        """Yield frames of so many rows together; ``taken`` counts them.
+
+        :param most_bytes: no further frame follows where those before take so many
+        """
+        self.taken = size = 0
+        while self.taken < rows and (most_bytes is None or size < most_bytes) and self.has_more():
             assert self._rest is not None  # noqa: S101 - has_more() says so
             head = self._rest.head(rows - self.taken)
             # Also a slice without rows would keep the memory of all of them.
             self._rest = self._rest.slice(head.height) if head.height < self._rest.height else None
             self.taken += head.height
+            size += int(head.estimated_size())
             yield head
             del head  # it may be large, and the next one takes its time

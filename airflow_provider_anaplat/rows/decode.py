@@ -30,13 +30,14 @@ from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.output.schema import unique_names
 
 _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
-_ROWS_START = re.compile(rb'"preview"%b:%b\[' % (_SPACE, _SPACE))
+_NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
+_ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 20  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
-_NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
+_NOT_FOR_ARROW = re.compile(rb"\0|\\u(?:[dD][89a-fA-F]|0000)")
 # No views, which Polars has: what Arrow made is kept whole as long as a text of it is, and texts take less.
 _ROW = DataType.list(Field("cell", DataType.string()))
 _ROWS = DataType.list(Field("row", _ROW))
@@ -133,8 +134,10 @@ def read_head(answer: Answer, ds_id: str | None = None) -> Head:
     rows = _rows(answer.body)
     envelope = None if rows is None else _envelope(answer, *rows)
     payload = read_payload(answer, _parsed if envelope is None else lambda _: envelope)
-    if isinstance(payload, dict) and isinstance(payload.get("preview"), list):
-        payload = {**payload, "preview": []}
+    if isinstance(payload, dict):
+        payload = {
+            name: [] if name in _NAMES_OF_ROWS and isinstance(of, list) else of for name, of in payload.items()
+        }
     data: DatasetData = validated(DatasetData, payload, answer)
     if ds_id is not None and data.ds_id != ds_id:
         raise answer.error(
@@ -177,25 +180,39 @@ def _arrow_frame(
     body: bytes, start: int, end: int, names: list[str], each: Map = map, size: int = _SLICE
 ) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
-    if b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body)):
-        return None
+    odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
     frames = []
     columns = _columns(names)
-    for frame in each(lambda text: _slice_frame(text, columns), _slices(body, start, end, size)):
+
+    def read(text: memoryview) -> pl.DataFrame | None:
+        for_python = odd and _NOT_FOR_ARROW.search(text) is not None
+        return _slice_frame(_python_rows(text) if for_python else _arrow_rows(text), columns)
+
+    for frame in each(read, _slices(body, start, end, size)):
         if frame is None:
             return None
         frames.append(frame)
     return pl.concat(frames, rechunk=False)
 
 
-def _slice_frame(text: memoryview, columns: list[pl.Expr]) -> pl.DataFrame | None:
-    rows = _arrow_rows(text)
+def _slice_frame(rows: pl.Series | None, columns: list[pl.Expr]) -> pl.DataFrame | None:
     if rows is None or rows.has_nulls():
         return None
     widths = rows.list.len()
     if (widths.min(), widths.max()) != (len(columns), len(columns)):
         return None
     return _frame(rows, columns)
+
+
+def _python_rows(text: memoryview) -> pl.Series | None:
+    """Return the rows of a text that is, but for its brackets, one list of them; None for any other."""
+    try:
+        rows = _load(b"".join((b"[", text, b"]")).decode())  # as bytes, Python would guess the encoding
+        if all(type(row) is list and all(cell is None or type(cell) is str for cell in row) for row in rows):
+            return pl.Series(rows, dtype=pl.List(pl.String))
+    except (ValueError, RecursionError, *_REFUSALS):  # also of half a character
+        pass
+    return None
 
 
 def _arrow_rows(text: memoryview) -> pl.Series | None:
@@ -245,7 +262,7 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
 
 def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
     try:
-        rows = _exact_rows(read_payload(answer, _exactly).get("preview") or [], names, answer)
+        rows = _exact_rows(_rows_of(read_payload(answer, _exactly)), names, answer)
     except _TooDeepError:
         raise answer.error(
             AnaplatInvalidAnswerError, "lists or objects are nested too deep for what the platform promises."
@@ -262,6 +279,10 @@ def _exactly(answer: Answer) -> Any:
         return _parsed(answer)
     except RecursionError:
         raise _TooDeepError from None
+
+
+def _rows_of(payload: dict[str, Any]) -> list[Any]:
+    return next((payload[name] for name in _NAMES_OF_ROWS if name in payload), None) or []
 
 
 def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:

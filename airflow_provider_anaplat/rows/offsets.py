@@ -26,12 +26,12 @@ class OffsetCheck:
       offset. Had the page been another's, that answer would hold what that one begins with, which differs, unless
       all its rows are equal.
 
-    :param ds_id: id of the dataset, for messages
+    :param what: what is read, for messages
     :param read: asks for rows by offset and limit
     """
 
-    def __init__(self, ds_id: str, read: Callable[[int, int], pl.DataFrame]) -> None:
-        self._ds_id = ds_id
+    def __init__(self, what: str, read: Callable[[int, int], pl.DataFrame]) -> None:
+        self._what = what
         self._read = read
         self._first_rows: set[int] = set()
         self._asked_again: set[int] = set()
@@ -72,7 +72,7 @@ class OffsetCheck:
             raise
         if not behind.is_empty():
             raise AnaplatRowCountError(
-                f"Dataset {self._ds_id}: the platform counts {row_count:,} rows, and gives more from offset "
+                f"{self._what}: the platform counts {row_count:,} rows, and gives more from offset "
                 f"{row_count:,} on: either it counts too few, or it does not heed the offset and repeats rows. "
                 "Nothing was published; report this to the platform's administrator."
             )
@@ -83,8 +83,8 @@ class OffsetCheck:
         again = self._read(offset + 1, frame.height - 1)
         if again.is_empty() or not again.equals(frame.slice(1, again.height)):
             raise AnaplatInvalidAnswerError(
-                f"Dataset {self._ds_id}: the page at offset {offset:,} begins like an earlier one, and its rows "
+                f"{self._what}: the page at offset {offset:,} begins like an earlier one, and its rows "
                 f"are others when asked for from offset {offset + 1:,} on: the platform does not heed the offset, "
-                "or its order changes. Nothing was published; set sort_by, or report this to the platform's "
-                "administrator."
+                "or its order changes. Nothing was published; give the rows an order (sort_by, or the card's "
+                "own), or report this to the platform's administrator."
             )

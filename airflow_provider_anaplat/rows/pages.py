@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +21,8 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
     AnaplatRowCountError,
 )
+from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
-from airflow_provider_anaplat.rows.memory import keep_large_blocks_apart
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
 log = logging.getLogger(__name__)
@@ -40,8 +40,9 @@ class RowQuery:
     :param sort_by: name of the column to sort by; without it, the contract promises no order
     :param sort_type: ``asc`` or ``desc``
     :param filter: the body's ``filter``
-    :param page_size: rows a request asks for
+    :param page_size: rows a request asks for at most
     :param concurrency: requests in flight, and pages in memory, at most
+    :param memory_mb: megabytes by which the process may grow; pages are made to fit
     :param max_rows: rows at most; None for all
     :param offset: number of the first row, counted from 0
     """
@@ -54,6 +55,7 @@ class RowQuery:
     concurrency: int = 4
     max_rows: int | None = None
     offset: int = 0
+    memory_mb: int = MEMORY_MB
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class _Segment:
 class PageReader:
     """Reads the pages of one query; it asks for the first one at once, for ``columns`` and ``snapshot``.
 
+    The first page is small. From then on, pages are as large as the budget allows by what the last ones weighed.
+
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
     does not say what ``rowCount`` counts, so the rows end where the platform returns none; but a dataset has no
     more than it counts. Whether the platform heeds offsets, :class:`OffsetCheck` finds out.
@@ -88,22 +92,25 @@ class PageReader:
     def __init__(self, client: AnaplatClient, query: RowQuery, snapshot: Snapshot | None = None) -> None:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
-        keep_large_blocks_apart()
+        if query.page_size > MAX_ROWS_PER_CALL:
+            raise AnaplatRequestError(
+                f"page_size is {query.page_size:,}; the platform gives {MAX_ROWS_PER_CALL:,} rows at most."
+            )
+        self.budget = Budget(query.memory_mb, query.page_size, query.concurrency, client.max_answer_mb)
         self.ds_id = query.ds_id
         self._client = client
         # Decoding takes several times the memory of what it reads, so fewer threads do it than ask.
         self._decoder = ThreadPoolExecutor(_DECODERS, thread_name_prefix="anaplat-decode")
-        self._stopped = threading.Event()
         self._decoded = _DECODED
         self._position = query.offset
-        self._most = query.page_size
         self._query = query
-        self._offsets = OffsetCheck(query.ds_id, lambda offset, limit: self._read(offset, limit).frame)
+        self._offsets = OffsetCheck(
+            f"Dataset {query.ds_id}", lambda offset, limit: self._read(offset, limit)[0].frame
+        )
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
-        first = self._ask(query.offset, max(1, self._within(query.offset, query.page_size)))
-        # Taken from here when it is read, so that nothing keeps it in memory.
-        self._answered = {query.offset: first}
+        first, limit = self._ask(query.offset, max(1, self._within(query.offset, self.budget.rows())))
+        self._first = [(first, limit)]  # taken from here when it is read, so that nothing keeps it in memory
         self.columns = first.columns
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
@@ -131,18 +138,39 @@ class PageReader:
         self._offsets.look_behind(self.snapshot.row_count)
 
     def _planned(self) -> Iterator[Page]:
-        """Yield the pages up to the expected end, several requests ahead of the one that is yielded."""
-        first = self._query.offset
-        end = first + max(self.expected_rows, 1)  # the first page is read whatever is expected
-        starts = iter(range(first, end, self._query.page_size))
+        """Yield the pages up to the expected end."""
+        end = self._query.offset + max(self.expected_rows, 1)  # the first page is read whatever is expected
+        ahead = deque([self._first_segment()])
+        while self._position < end:
+            before = self._position
+            yield from self._ahead(ahead, end)
+            if self._position == before:  # no rows where some were expected: what follows leaves a gap
+                return
+            ahead = deque()
+
+    def _first_segment(self) -> _Segment:
+        """Return the first page, decoded, since its weight says how many rows the others may have."""
+        head, limit = self._first.pop()
+        page = self._decoded_page(head, self._query.offset, limit)
+        pages: Future[list[tuple[Page, int]]] = Future()
+        pages.set_result([(page, limit)])
+        return _Segment(self._query.offset + page.frame.height, threading.Event(), pages)
+
+    def _ahead(self, ahead: deque[_Segment], end: int) -> Iterator[Page]:
+        """Yield pages, several requests ahead of the one that is yielded, until one is not what was planned.
+
+        :param ahead: what is read already
+        """
+        start = ahead[-1].end if ahead else self._position
+        stopped = threading.Event()
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
-        ahead: deque[_Segment] = deque()
         try:
             while True:
-                while len(ahead) < self._query.concurrency and (start := next(starts, None)) is not None:
-                    segment_end, turn = min(start + self._query.page_size, end), threading.Event()
-                    pages = pool.submit(self._segment, start, segment_end, turn)
-                    ahead.append(_Segment(segment_end, turn, pages))
+                while start < end and len(ahead) < min(self._query.concurrency, self.budget.requests()):
+                    asked_end, turn = start + self.budget.rows(), threading.Event()
+                    pages = pool.submit(self._segment, start, min(asked_end, end), asked_end, turn, stopped)
+                    start = min(asked_end, end)
+                    ahead.append(_Segment(start, turn, pages))
                 if not ahead:
                     return
                 for segment in islice(ahead, self._decoded):
@@ -151,41 +179,53 @@ class PageReader:
                 while read:  # nothing here keeps a page that was handed on
                     self._pass(*read[0])
                     yield read.pop(0)[0]
-                if self._position < segment_end:  # no rows where some were expected: what follows leaves a gap
+                if self._position < segment_end:
                     return
         finally:
-            self._stopped.set()
+            stopped.set()
             for segment in ahead:
                 segment.turn.set()
+            ahead.clear()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _segment(self, start: int, end: int, turn: threading.Event) -> list[tuple[Page, int]]:
+    def _segment(
+        self, start: int, end: int, asked_end: int, turn: threading.Event, stopped: threading.Event
+    ) -> list[tuple[Page, int]]:
         """Read rows from start to end; a page shorter than asked for is legal and completed.
 
-        The last segment asks for a whole page, so that rows beyond the platform's count come to light.
+        Rows that are too heavy to be read at once are left to a new plan, but for the first of them.
 
+        :param asked_end: the last segment asks for a whole page, so that rows beyond the platform's count come to
+            light
         :param turn: set when the rows may be decoded
+        :param stopped: set when nobody wants them any more
         """
+
+        def wait() -> None:
+            turn.wait()
+            if stopped.is_set():
+                raise CancelledError  # which nobody hears
+
         pages: list[tuple[Page, int]] = []
         offset = start
-        last = end >= self._query.offset + self.expected_rows
-        asked_end = start + self._query.page_size if last else end
-        while offset < end and not self._stopped.is_set():
-            limit = self._within(offset, asked_end - offset)
-            page = self._read(offset, limit, turn)
+        while offset < end and not stopped.is_set():
+            planned = self._within(offset, asked_end - offset)
+            page, limit = self._read(offset, planned, wait)
             if page.frame.is_empty():
                 break
             pages.append((page, limit))
             offset += page.frame.height
+            if limit < planned:
+                break
             if offset < end:  # what is missing is known, and asked for, only where a page is decoded
                 self._decoded = self._query.concurrency
         return pages
 
     def _beyond(self) -> Iterator[Page]:
         """Yield pages until the platform returns none."""
-        while limit := self._within(self._position, self._query.page_size):
+        while planned := self._within(self._position, self.budget.rows()):
             self._check_count()
-            page = self._read(self._position, limit)
+            page, limit = self._read(self._position, planned)
             self._pass(page, limit)
             if page.frame.is_empty():
                 return
@@ -202,18 +242,23 @@ class PageReader:
             return rows
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
-    def _read(self, offset: int, limit: int, turn: threading.Event | None = None) -> Page:
-        head = self._answered.pop(offset, None) or self._ask(offset, limit)
+    def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[Page, int]:
+        """Return a page, and for how many rows it was asked: fewer than planned where so many are too heavy.
+
+        :param wait: returns when the rows may be decoded
+        """
+        head, limit = self._ask(offset, planned)
         self._check_snapshot(head)
-        if turn is not None:
-            turn.wait()
-            if self._stopped.is_set():
-                raise CancelledError  # which nobody hears
+        wait()
+        return self._decoded_page(head, offset, limit), limit
+
+    def _decoded_page(self, head: Head, offset: int, limit: int) -> Page:
         page = head.page(self._decoder.map)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
             )
+        self.budget.saw(page.frame.height, len(head.answer.body))
         return page
 
     def _check_snapshot(self, head: Head) -> None:
@@ -223,19 +268,26 @@ class PageReader:
                 f"{_differences(self.snapshot, head.snapshot)}. Nothing was published; run the task again."
             )
 
-    def _ask(self, offset: int, limit: int) -> Head:
-        """Ask for rows, and for fewer from then on where so many are larger than an answer may be."""
+    def _ask(self, offset: int, limit: int) -> tuple[Head, int]:
+        """Ask for rows, for fewer where so many are too heavy, and return for how many in the end."""
         while True:
-            limit = min(limit, self._most)
+            most = self.budget.most_bytes if limit > 1 else None
             try:
-                return self._ask_for(offset, limit)
-            except AnaplatAnswerTooLargeError:
+                head = self._ask_for(offset, limit, most)
+            except AnaplatAnswerTooLargeError as error:
                 if limit == 1:
                     raise
-                self._most = limit // 2
-                log.info("Dataset %s: at most %d rows a request from now on", self.ds_id, self._most)
+                limit = self.budget.saw_too_much(limit, error.size)
+                continue
+            if most is None and len(head.answer.body) > self.budget.most_bytes:
+                log.info(
+                    "Dataset %s: row %d alone has %d MB, more than the memory_mb=%d of the task allow for; it is "
+                    "exported all the same",
+                    self.ds_id, offset + 1, len(head.answer.body) >> 20, self._query.memory_mb,
+                )  # fmt: skip
+            return head, limit
 
-    def _ask_for(self, offset: int, limit: int) -> Head:
+    def _ask_for(self, offset: int, limit: int, most: int | None) -> Head:
         query = self._query
         return self._client.read_rows_with(
             partial(read_head, ds_id=query.ds_id),
@@ -245,6 +297,7 @@ class PageReader:
             sort_by=query.sort_by,
             sort_type=query.sort_type,
             filter=query.filter,
+            most=most,
         )
 
     def _check_sort_column(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""The embedded platform's state and its nine operations, without HTTP."""
+"""The embedded platform's state and its operations, without HTTP."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_anaplat.client import operations
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
+from airflow_provider_anaplat.simulator.cards import StoredCard
 from airflow_provider_anaplat.simulator.replies import Reply, success
 from airflow_provider_anaplat.simulator.sign_ins import SignIns
 from airflow_provider_anaplat.simulator.tables import Table, rows_json, with_rows
@@ -89,7 +90,7 @@ class StoredDataset:
 
 
 class Platform:
-    """Datasets, users, pages and subscriptions, and the operations on them.
+    """Datasets, users, pages, cards and subscriptions, and the operations on them.
 
     :param tables: the tables of every data account, by name; a creation finds its rows here
     :param creation_statuses: what successive dataset lists show of a new dataset; the last one stays
@@ -107,6 +108,7 @@ class Platform:
         self.datasets: dict[str, StoredDataset] = {}
         self.users: dict[str, dict[str, Any]] = {}
         self.pages: list[dict[str, Any]] = []
+        self.cards: dict[str, StoredCard] = {}
         self.subscriptions: dict[str, dict[str, Any]] = {}
         self.authorized_datasets: dict[str, list[dict[str, Any]]] = {}
         self.authorized_pages: dict[str, list[dict[str, Any]]] = {}
@@ -132,6 +134,12 @@ class Platform:
         )
         self.datasets[dataset.ds_id] = dataset
         return dataset
+
+    def add_card(self, name: str, table: Table, pg_id: str = "page1") -> StoredCard:
+        """Add a card that shows a table on a page."""
+        card = StoredCard(f"card{next(self._numbers)}", name, table, pg_id)
+        self.cards[card.cd_id] = card
+        return card
 
     def refresh(self, ds_id: str, table: Table | None = None) -> None:
         """Update a dataset as the platform's own schedule would: a new version, perhaps of other rows."""
@@ -253,6 +261,19 @@ class Platform:
 
     def _list_pages(self, _ids: Any, _body: Any, _query: Any) -> Reply:
         return success(self.pages)
+
+    def _list_cards(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
+        page_id = ids["page_id"]
+        cards = [card.listed() for card in self.cards.values() if card.pg_id == page_id]
+        page = next((page for page in self.pages if page_id in (page.get("pgId"), page.get("id"))), None)
+        if page is None and not cards:
+            raise Refused(f"no page {page_id}", 1002)
+        return success({"pgId": page_id, **(page or {}), "cards": cards})
+
+    def _read_card(self, ids: Mapping[str, str], body: Mapping[str, Any], _query: Any) -> Reply:
+        if ids["card_id"] not in self.cards:
+            raise Refused(f"no card {ids['card_id']}", 1002)
+        return success(self.cards[ids["card_id"]].data(body))
 
     def _list_authorized_datasets(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         return success(self.authorized_datasets.get(ids["user_id"], []))

@@ -20,14 +20,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_provider_anaplat.client.operations import (
+    APPLICATION_TOKEN_HEADER,
     EXTENSIONS,
     GET_TASK,
-    GET_USERS,
     OPERATIONS,
     REFRESH_DATASET,
     SIGN_IN,
     TOKEN_HEADER,
     Operation,
+    TokenPlace,
 )
 from airflow_provider_anaplat.simulator.connections import RememberingProtocol
 from airflow_provider_anaplat.simulator.platform import Platform, Refused
@@ -42,10 +43,11 @@ def served_by(deployment: Deployment) -> tuple[Operation[Any], ...]:
     """Return the operations of a deployment."""
     if deployment == "user-token":
         return OPERATIONS + EXTENSIONS
-    if deployment == "contract":
-        return (*OPERATIONS, *(operation for operation in EXTENSIONS if operation is not SIGN_IN))
-    in_query = GET_TASK.token_in
-    return (*OPERATIONS, GET_USERS, GET_TASK, replace(REFRESH_DATASET, method="GET", token_in=in_query))
+    others = [operation for operation in EXTENSIONS if operation is not SIGN_IN]
+    if deployment == "get-refresh":
+        in_query = replace(REFRESH_DATASET, method="GET", token_in=GET_TASK.token_in)
+        others = [in_query if operation is REFRESH_DATASET else operation for operation in others]
+    return (*OPERATIONS, *others)
 
 
 @dataclass(frozen=True)
@@ -266,10 +268,12 @@ class Simulator:
     def _refusal(self, operation: Operation[Any], request: Request, body: Mapping[str, Any]) -> Reply | None:
         """Return the answer to a request with such a token; None where the token is good."""
         in_header = operation.token_in == "header"
-        if in_header:
-            token = request.headers.get(TOKEN_HEADER)
-        else:
-            token = (request.query_params if operation.token_in == "query" else body).get("token")
+        places: dict[TokenPlace | None, str | None] = {
+            "header": request.headers.get(TOKEN_HEADER),
+            "token_header": request.headers.get(APPLICATION_TOKEN_HEADER),
+            "query": request.query_params.get("token"),
+        }
+        token = places.get(operation.token_in, body.get("token"))
         if token is None:
             return failure("no token provided", code=1018, status=403)
         if in_header and self.deployment == "user-token":

@@ -12,12 +12,14 @@ import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatLoadError
 from airflow_provider_anaplat.output.feed import feed
+from airflow_provider_anaplat.output.splitter import rows_within
 from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, Dialect, other_dialect
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
 Load = Callable[[Session, str, Sequence[str], Iterator[pl.DataFrame]], int]
 
 _ROWS_PER_COPY = 10_000
+_BYTES_PER_COPY = 4 << 20
 _ROWS_PER_STATEMENT = 1000
 _BYTES_PER_STATEMENT = 1_000_000  # the smallest limit of a MySQL server's packets
 _SQLITE_WAIT = 60_000  # milliseconds for another writer, or for a reader at the commit
@@ -85,7 +87,7 @@ def _copying(put: Callable[[Session, str, bytes], int]) -> Load:
         def rendered() -> Iterator[tuple[int, bytes]]:
             nonlocal rows
             for frame in frames:
-                for batch in frame.iter_slices(_ROWS_PER_COPY):
+                for batch in frame.iter_slices(rows_within(frame, _ROWS_PER_COPY, _BYTES_PER_COPY)):
                     yield batch.height, _csv(batch)
                     rows += batch.height
 
@@ -139,7 +141,7 @@ def _insert_many(session: Session, table: str, columns: Sequence[str], frames: I
     row = f"({', '.join([PARAMETER] * len(columns))})"
     rows = 0
     for frame in frames:
-        for batch in frame.iter_slices(_rows_per_statement(frame)):
+        for batch in frame.iter_slices(rows_within(frame, _ROWS_PER_STATEMENT, _BYTES_PER_STATEMENT)):
             session.run(
                 f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * batch.height)}",
                 [cell for cells in batch.iter_rows() for cell in cells],
@@ -153,7 +155,7 @@ def _insert_each(session: Session, table: str, columns: Sequence[str], frames: I
     statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
     rows = 0
     for frame in frames:
-        for batch in frame.iter_slices(_ROWS_PER_STATEMENT):
+        for batch in frame.iter_slices(rows_within(frame, _ROWS_PER_STATEMENT, _BYTES_PER_STATEMENT)):
             session.run_many(statement, batch.rows())
         rows += frame.height
     return rows
@@ -175,11 +177,6 @@ def _count(session: Session, table: str) -> int:
     return int(count)
 
 
-def _rows_per_statement(frame: pl.DataFrame) -> int:
-    bytes_per_row = int(frame.estimated_size()) // max(frame.height, 1) + 1
-    return max(1, min(_ROWS_PER_STATEMENT, _BYTES_PER_STATEMENT // bytes_per_row))
-
-
 def _prepare_mysqlclient(connection: Any) -> None:
     connection.set_character_set("utf8mb4")
     _prepare_mysql(connection)
@@ -189,7 +186,7 @@ def _prepare_mysql(connection: Any) -> None:
     """Let nothing be cut or replaced silently; let DELETE keep out what other loads would insert meanwhile."""
     cursor = connection.cursor()
     cursor.execute(
-        "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(SESSION.sql_mode, ''), "
+        "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
         "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO')"
     )
     cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -90,6 +90,7 @@ def _fill(simulator: Simulator) -> None:
     platform = simulator.platform
     tomorrow = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
     platform.add_dataset("sales", SALES).utime = tomorrow
+    platform.cards["sales-by-city"] = platform.add_card("sales", SALES)
     platform.refresh_statuses = ["FINISHED"]
     platform.users["blaise"] = {"loginId": "blaise"}
     for plan in ("board-report", "sales-report"):
@@ -156,6 +157,7 @@ def test_what_the_dags_of_rows_write(run: Run) -> None:
         (1, "Paris", 7.5), (2, "Rome", None), (3, "Paris", 12.0),
     ]  # fmt: skip
     assert pl.read_csv(run.folder / "paris.csv.gz")["id"].to_list() == [1, 3]
+    assert run.results("export_card")["export"]["rows"] == 3
     assert json.loads((run.folder / "sales" / "_manifest.json").read_text())["rows"] == 3
     assert run.results("export_by_several_workers")["export.commit"]["rows"] == 3
     assert len(list((run.folder / "updates").iterdir())) == 1

@@ -63,6 +63,7 @@ def test_the_entry_point_names_the_distribution() -> None:
 def test_constructing_needs_no_platform_and_no_connection() -> None:
     from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
     from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+    from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator
     from airflow_provider_anaplat.operators.datasets import (
         AnaplatCreateDatasetOperator,
         AnaplatSchemaCheckOperator,
@@ -78,6 +79,7 @@ def test_constructing_needs_no_platform_and_no_connection() -> None:
     operators = [
         AnaplatCreateDatasetOperator(task_id="c", account_id=template, name=template, table_query=template),
         AnaplatExportRowsOperator(task_id="e", ds_id=template, output_path=template, file_format=template),
+        AnaplatExportCardOperator(task_id="x", card_id=template, output_path=template, filters=template),
         AnaplatCreateUsersOperator(task_id="u", users=template),
         AnaplatToSqlOperator(task_id="l", ds_id=template, sql_conn_id=template, table=template, schema=template),
         AnaplatRefreshDatasetOperator(task_id="r", ds_id=template, path=template),

@@ -24,12 +24,12 @@ _UNPACKED = (*_GZIP, "deflate")
 _REFUSED = ("br", "compress", "dcb", "dcz", "x-compress", "zstd")
 
 
-def read_body(response: requests.Response, operation: str, max_answer_mb: int) -> bytes:
+def read_body(response: requests.Response, operation: str, most: int) -> bytes:
     """Return the whole body, decompressed, and give the connection back.
 
     :param response: an answer of which no more than the headers was read
     :param operation: name of the operation that was answered
-    :param max_answer_mb: megabytes (1,048,576 bytes each) at most
+    :param most: bytes at most
     :raises AnaplatAnswerTooLargeError: the body is larger, compressed or not
     :raises AnaplatInvalidAnswerError: the body is compressed in a way that was not asked for
     :raises requests.RequestException: the connection fails
@@ -40,25 +40,25 @@ def read_body(response: requests.Response, operation: str, max_answer_mb: int) -
     with closing(response):
         if refused := sorted(set(encodings).intersection(_REFUSED)):
             raise _not_asked_for(operation, response, ", ".join(refused))
-        if length is not None and length > max_answer_mb * MEGABYTE:
-            raise _too_large(operation, response, max_answer_mb)
+        if length is not None and length > most:
+            raise _too_large(operation, response, most, length)
         # Without its name, urllib3 unpacks nothing; requests has noted it already.
         response.raw.headers.pop("Content-Encoding", None)
         if length is not None and not encodings:
             # In one piece: smaller ones cost a copy of the body, and make the threads of an export wait for each
             # other at every one of them.
             return b"".join(response.iter_content(chunk_size=None))
-        error = _too_large(operation, response, max_answer_mb)
-        pieces = _bounded(response.iter_content(_PIECE), max_answer_mb, error)
+        error = _too_large(operation, response, most)
+        pieces = _bounded(response.iter_content(_PIECE), most, error)
         for encoding in reversed(encodings):
             if encoding in _UNPACKED:  # some servers write there what belongs to Content-Type
-                pieces = _bounded(_unpacked(pieces, encoding), max_answer_mb, error)
+                pieces = _bounded(_unpacked(pieces, encoding), most, error)
         return b"".join(pieces)
 
 
-def _bounded(pieces: Iterable[bytes], megabytes: int, error: errors.AnaplatError) -> Iterator[bytes]:
+def _bounded(pieces: Iterable[bytes], most: int, error: errors.AnaplatError) -> Iterator[bytes]:
     """Hand pieces on, and raise the error at the first byte too many."""
-    left = megabytes * MEGABYTE
+    left = most
     for piece in pieces:
         left -= len(piece)
         if left < 0:
@@ -124,11 +124,14 @@ def _not_asked_for(operation: str, response: requests.Response, encoding: str) -
     )
 
 
-def _too_large(operation: str, response: requests.Response, max_answer_mb: int) -> errors.AnaplatError:
+def _too_large(
+    operation: str, response: requests.Response, most: int, size: int | None = None
+) -> errors.AnaplatError:
     return errors.AnaplatAnswerTooLargeError(
-        f"{operation}: the answer is larger than {max_answer_mb:,} MB; the rest of it was not read. Ask for less "
-        "at a time (a smaller page_size), or raise the connection's extra `max_answer_mb`, if the worker has "
+        f"{operation}: the answer is larger than {most // MEGABYTE:,} MB; the rest of it was not read. Ask for "
+        "less at a time (a smaller page_size), or raise the connection's extra `max_answer_mb`, if the worker has "
         "several times as much memory.",
+        size=size,
         operation=operation,
         status=response.status_code,
     )

@@ -19,7 +19,11 @@ import tenacity
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.adapter import TimedAdapter
 from airflow_provider_anaplat.client._http.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
-from airflow_provider_anaplat.client._http.connection_errors import connection_error, was_never_sent
+from airflow_provider_anaplat.client._http.connection_errors import (
+    connection_error,
+    outcome_unknown,
+    was_never_sent,
+)
 from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
 from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
@@ -34,7 +38,12 @@ from airflow_provider_anaplat.client.metrics import (
     observe,
     outcome_of,
 )
-from airflow_provider_anaplat.client.operations import SIGN_IN, TOKEN_HEADER, Operation
+from airflow_provider_anaplat.client.operations import (
+    APPLICATION_TOKEN_HEADER,
+    SIGN_IN,
+    TOKEN_HEADER,
+    Operation,
+)
 from airflow_provider_anaplat.client.sign_in import (
     SignIn,
     TokenStore,
@@ -82,6 +91,7 @@ class _Request:
     """A request as it is sent.
 
     :param secrets: what no message may show
+    :param most: bytes of the answer at most
     """
 
     operation: Operation[Any]
@@ -90,6 +100,7 @@ class _Request:
     content: bytes | None = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)
+    most: int
 
 
 class _Session(requests.Session):
@@ -118,7 +129,7 @@ class Transport:
         self.least_clock_difference = timedelta(0)
         self._session = _Session()
         # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
-        self._session.auth = _no_auth
+        self._session.auth = lambda request: request
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         adapter = TimedAdapter(settings.read_timeout, pool_maxsize=_POOL_SIZE, max_retries=0)
         self._session.mount("http://", adapter)
@@ -149,6 +160,7 @@ class Transport:
         json: Mapping[str, Any] | None = None,
         params: Mapping[str, Any] | None = None,
         secrets: Sequence[str] | None = None,
+        most: int | None = None,
     ) -> T:
         """Send a request and return what ``read`` makes of the answer.
 
@@ -160,12 +172,13 @@ class Transport:
         :param params: query parameters
         :param secrets: what no message may show, beside the connection's own; by default, what the request holds
             under the keys of secrets
+        :param most: bytes of the answer at most, where that is less than the connection allows
         :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
         :raises AnaplatError: everything else
         """
 
         def attempt(user_token: str | None = None) -> T:
-            request = self._request(operation, path, json, params, secrets, user_token)
+            request = self._request(operation, path, json, params, secrets, user_token, most)
             result: T = self._retrying(operation)(self._counted, request, read)
             return result
 
@@ -177,7 +190,7 @@ class Transport:
             of_sign_in = error.operation == SIGN_IN.name
             if operation.repeatable or of_sign_in or was_never_sent(error) or is_known_refusal(error):
                 raise
-            raise _outcome_unknown(operation, error) from None
+            raise outcome_unknown(operation, error) from None
 
     def sign_in(self) -> None:
         """Sign in, whatever user token there is; the new one is shared.
@@ -208,6 +221,7 @@ class Transport:
         params: Mapping[str, Any] | None,
         secrets: Sequence[str] | None,
         user_token: str | None = None,
+        most: int | None = None,
     ) -> _Request:
         settings = self._settings
         headers = {
@@ -220,13 +234,24 @@ class Transport:
             secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = user_token or settings.user_token or settings.token
+        elif operation.token_in == "token_header":
+            headers[APPLICATION_TOKEN_HEADER] = settings.token
         elif operation.token_in == "query":
             params = {**(params or {}), "token": settings.token}
         elif operation.token_in == "body":
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
         content = _json_bytes(operation, body) if body or operation.method != "GET" else None
-        return _Request(operation, path, params, content, headers, (*self.secrets, *secrets))
+        allowed = settings.max_answer_mb * MEGABYTE
+        return _Request(
+            operation,
+            path,
+            params,
+            content,
+            headers,
+            secrets=(*self.secrets, *secrets),
+            most=min(most or allowed, allowed),
+        )
 
     def _shared_tokens(self) -> UserTokens | None:
         if self._sign_in is None:
@@ -315,7 +340,7 @@ class Transport:
         settings, name = self._settings, request.operation.name
         try:
             response = self._send_once(request)
-            return response, read_body(response, name, settings.max_answer_mb)
+            return response, read_body(response, name, request.most)
         except errors.AnaplatError:
             raise
         except requests.RequestException as error:
@@ -364,10 +389,6 @@ class Transport:
             self._user_tokens.note_clock(self.least_clock_difference.total_seconds())
 
 
-def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
-
-
 def _json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
     try:
         return dumps(body, allow_nan=False).encode()
@@ -376,16 +397,3 @@ def _json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
             f"{operation.name}: the request holds a value that JSON cannot; nothing was sent.",
             operation=operation.name,
         ) from None
-
-
-def _outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:
-    return errors.AnaplatOutcomeUnknownError(
-        f"{operation.name}: the request left, and whether the platform carried it out is not known. "
-        f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",
-        operation=operation.name,
-        status=error.status,
-        code=error.code,
-        platform_message=error.platform_message,
-        excerpt=error.excerpt,
-        retry_after=error.retry_after,
-    )

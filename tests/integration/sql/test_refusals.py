@@ -182,7 +182,7 @@ def test_an_engine_without_transactions(mysql: Database, load: Any) -> None:
 
 def test_nothing_is_cut_where_the_server_is_lenient(mysql: Database, load: Any, dataset: Any) -> None:
     mysql.run("CREATE TABLE sales (n INT, text VARCHAR(5))")
-    (mode,) = mysql.rows("SELECT GLOBAL.sql_mode")
+    (mode,) = mysql.rows("SELECT @@GLOBAL.sql_mode")
     mysql.run("SET GLOBAL sql_mode = ''")
     try:
         dataset.table = text("too long")

@@ -43,7 +43,10 @@ def held_in_the_middle(platform: Simulator, load: Any, **arguments: Any) -> Iter
     with ThreadPoolExecutor(2) as pool:
         loading = pool.submit(load, **SLOWLY, **arguments)
         try:
-            wait_until(asked_for_third_page(platform))
+            asked = asked_for_third_page(platform)
+            wait_until(lambda: asked() or loading.done())
+            if not asked():
+                loading.result()
             yield loading, (go_on, pool)
         finally:
             go_on.set()

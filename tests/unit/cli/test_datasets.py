@@ -170,6 +170,19 @@ def test_pages_are_listed(platform: Simulator, anaplat: Anaplat) -> None:
     assert anaplat("pages").out.splitlines()[1] == "p1\tDetail\tnull\tnull\tnull"
 
 
+def test_the_cards_of_a_page_are_listed_by_its_id_or_name(platform: Simulator, anaplat: Anaplat) -> None:
+    platform.platform.pages = [{"pgId": "p1", "name": "Sales"}, {"pgId": "p2", "name": "Stock"}]
+    card = platform.platform.add_card("Revenue", TEXTS, pg_id="p1")
+    assert [listed["cdId"] for listed in anaplat("cards", "Sales", "--json").json] == [card.cd_id]
+    assert anaplat("cards", "p1").out.splitlines()[1].startswith(f"{card.cd_id}\tRevenue\t")
+    assert anaplat("cards", "p2", "--json").json == []
+    unknown = anaplat("cards", "Sale")
+    assert (unknown.code, "No page has the id or the name 'Sale'. Close to it: 'Sales'" in unknown.err) == (
+        3,
+        True,
+    )
+
+
 def test_access_writes_a_report_and_tells_who_is_missing(
     three: Simulator, anaplat: Anaplat, tmp_path: Path
 ) -> None:

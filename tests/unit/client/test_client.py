@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError, AnaplatRequestError
+from airflow_provider_anaplat.rows.decode import read_head
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
@@ -138,6 +140,31 @@ def test_pages_of_a_type(client: AnaplatClient, platform: Simulator) -> None:
     assert page.sources is not None
     assert (page.id, page.sources[0].name, page.can_export) == ("p", "Group", None)
     assert len(client.list_authorized_pages("u")) == 2
+
+
+def test_a_page_whose_id_has_the_other_name(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.pages = [{"id": "p1"}, {"pgId": "p2", "id": "another"}]
+    assert [page.model_dump(by_alias=True)["pgId"] for page in client.list_pages()] == ["p1", "p2"]
+
+
+def test_rows_that_have_the_other_name(client: AnaplatClient, platform: Simulator) -> None:
+    dataset = platform.platform.add_dataset("texts", TEXTS)
+
+    def renamed(reply: Reply) -> Reply:
+        return replace(reply, body=reply.body.replace(b'"preview"', b'"data"'))
+
+    platform.inject("read_rows", Fault(renamed, needs_answer=True), times=None)
+    assert client.read_rows(dataset.ds_id).preview == [list(row) for row in TEXTS.frame.rows()]
+    page = client.read_rows_with(lambda answer: read_head(answer).page(), dataset.ds_id)
+    assert page.frame.rows() == TEXTS.frame.rows()
+
+
+def test_a_call_with_the_token_in_a_header_of_that_name(client: AnaplatClient, platform: Simulator) -> None:
+    platform.platform.pages = [{"pgId": "p1"}]
+    page = client.call("/public-api/page/p1", method="get", token_in="token_header", repeatable=True)
+    assert page == {"pgId": "p1", "cards": []}
+    (request,) = platform.requests("list_cards")
+    assert (request.headers["token"], request.query) == (platform.token, "")
 
 
 def test_a_record_without_its_id_is_an_invalid_answer(client: AnaplatClient, platform: Simulator) -> None:

@@ -16,6 +16,7 @@ from airflow_provider_anaplat._airflow.words import WORDS
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
 from airflow_provider_anaplat.operators.access import AnaplatAccessReportOperator
 from airflow_provider_anaplat.operators.call import AnaplatCallOperator
+from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator, AnaplatSchemaCheckOperator
 from airflow_provider_anaplat.operators.partitioned import _CommitOperator, _PartOperator, _PlanOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
@@ -31,6 +32,10 @@ CONTEXT: Any = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="g.t", map
 OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
     AnaplatAccessReportOperator: ({"user_ids": ["ada"], "output_path": "{folder}/a.csv"}, ("on_user_error",)),
     AnaplatCallOperator: ({"path": "/public-api/data-source/ds1/refresh"}, ("token_in",)),
+    AnaplatExportCardOperator: (
+        {"card_id": "card2", "output_path": "{folder}/card.csv"},
+        ("csv_formulas", "encoding", "on_cast_error", "view"),
+    ),
     AnaplatCreateDatasetOperator: (
         {"account_id": "a", "name": "n", "table_query": {"table": "t"}},
         ("if_exists", "in_doubt", "unknown_state"),
@@ -73,6 +78,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def run(platform: Simulator, connect: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     platform.platform.add_dataset("numbers", numbers(10))
+    platform.platform.add_card("numbers", numbers(10))
     connect(platform)
     database = {"conn_type": "sqlite", "host": str(tmp_path / "db.sqlite")}
     monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(database))

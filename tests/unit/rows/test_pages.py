@@ -220,8 +220,8 @@ def test_rows_too_heavy_for_one_answer_are_asked_for_in_several(
     reader = PageReader(client, RowQuery("ds1", page_size=100, concurrency=2, filter=filter_))
     assert [row[0] for page in reader.pages() for row in page.frame.rows()] == [str(n) for n in range(100)]
     limits = [request.body["limit"] for request in platform.requests("read_rows")]
-    assert limits[:5] == [100, 50, 25, 12, 6]
-    assert set(limits[5:]) <= set(range(7))
+    assert limits[0] == 100
+    assert len(limits) < 40  # it learns what a row weighs
 
 
 def test_a_row_too_heavy_for_any_answer_ends_the_export(platform: Simulator) -> None:

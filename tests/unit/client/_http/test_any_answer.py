@@ -20,6 +20,7 @@ from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import (
     AuthorizedResource,
+    Card,
     Column,
     CreateDatasetRequest,
     CreationTask,
@@ -61,6 +62,18 @@ class SignedIn(BaseModel):
     expireAt: str | float | None = None  # noqa: N815 - the platform's name
 
 
+class CardAnswer(BaseModel):
+    """What a card is answered with."""
+
+    chartMain: dict[str, Any] | None = None  # noqa: N815 - the platform's name
+
+
+class CardPage(BaseModel):
+    """What the cards of a page are found in."""
+
+    cards: list[Card] | None = None
+
+
 CALLS: list[tuple[str, Callable[[AnaplatClient], Any], type[BaseModel] | None]] = [
     ("get_columns", lambda client: client.get_columns("ds1"), Column),
     ("list_datasets", lambda client: client.list_datasets(), Dataset),
@@ -80,6 +93,9 @@ CALLS: list[tuple[str, Callable[[AnaplatClient], Any], type[BaseModel] | None]] 
     ),
     ("get_users", lambda client: client.find_users(["a"]), ExistingUsers),
     ("get_task", lambda client: client.find_task(["task-1"]).get("task-1"), TaskStatus),
+    ("read_card", lambda client: client.read_card("cd1"), CardAnswer),
+    ("read_card", lambda client: client.read_card("cd1", raw=True), None),
+    ("list_cards", lambda client: client.list_cards("p1"), CardPage),
     ("refresh_dataset", lambda client: client.call("/public-api/data-source/ds1/refresh"), None),
     ("sign_in", lambda client: AnaplatClient(client.base_url, DEFAULT_TOKEN, login="a").sign_in(), SignedIn),
 ]

@@ -1,0 +1,78 @@
+"""How many rows to ask for at a time, so that their pages fit into a budget of memory, whatever a row weighs."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from airflow_provider_anaplat.errors import AnaplatRequestError
+
+MEGABYTE = 1 << 20
+MEMORY_MB = 256  # unless the user says otherwise
+LEAST_MB = 64
+# Rows of the first request: few, since nothing is known of them, and enough for a small dataset in one answer.
+_FIRST_ROWS = 1000
+# Measured: what threads and buffers take, whatever the rows; and how many times its own bytes a page takes while
+# it is decoded and written, beside the answers that wait for their turn.
+_BASE_MB = 32
+_COPIES = 8
+_LEAST_PAGE = 1 * MEGABYTE
+_REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
+
+
+class Budget:
+    """Sizes pages by the bytes that the last ones had; safe to use from several threads.
+
+    :param memory_mb: megabytes (1,048,576 bytes each) by which the export may let the process grow
+    :param page_size: rows of a page at most
+    :param concurrency: requests in flight at most
+    :param max_answer_mb: megabytes of an answer at most, whatever the budget
+    :ivar most_bytes: of an answer that is worth reading to its end, unless it holds a single row
+    :raises AnaplatRequestError: one of them is too small
+    """
+
+    def __init__(self, memory_mb: int, page_size: int, concurrency: int, max_answer_mb: int) -> None:
+        if memory_mb < LEAST_MB:
+            raise AnaplatRequestError(f"memory_mb is {memory_mb}; it must be at least {LEAST_MB}.")
+        page_bytes = max(_LEAST_PAGE, (memory_mb - _BASE_MB) * MEGABYTE // (concurrency + _COPIES))
+        self.most_bytes = min(page_bytes * 3 // 2, max_answer_mb * MEGABYTE)
+        self._page_bytes = min(page_bytes, self.most_bytes * 2 // 3)
+        self._page_size = page_size
+        self._in_flight = concurrency * self._page_bytes
+        self._lock = threading.Lock()
+        self._weights: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def rows(self) -> int:
+        """Return how many rows the next request may ask for."""
+        with self._lock:
+            if not self._weights:
+                return min(_FIRST_ROWS, self._page_size)
+            return max(1, min(self._page_size, int(self._page_bytes / self._heaviest())))
+
+    def requests(self) -> int:
+        """Return how many requests of so many rows may be in flight."""
+        rows = self.rows()
+        with self._lock:
+            return max(1, int(self._in_flight / (rows * self._heaviest())))
+
+    def saw(self, rows: int, size: int) -> None:
+        """Note what rows weighed.
+
+        :param rows: how many
+        :param size: bytes of their answer
+        """
+        if rows:
+            with self._lock:
+                self._weights.append(size / rows)
+
+    def saw_too_much(self, rows: int, size: int | None) -> int:
+        """Note that an answer was larger than it may be, and return how many rows to ask for instead.
+
+        :param rows: how many were asked for
+        :param size: bytes of the answer, where it said so
+        """
+        self.saw(rows, max(size or 0, 2 * self.most_bytes))
+        return min(self.rows(), rows // 2)
+
+    def _heaviest(self) -> float:
+        return max(self._weights, default=1.0) or 1.0
