@@ -32,10 +32,11 @@ def _described(command: Command | Group) -> ActionCommand | GroupCommand:
 
 
 def _arguments(command: Command) -> list[Arg]:
-    from airflow.cli.cli_config import Arg
+    from airflow.cli import cli_config
 
+    argument_of: Any = cli_config.Arg  # whose constructor Airflow leaves without types
     return [
-        Arg(argument.flags, argument.help, **{**argument.options, **_FOR_AIRFLOW.get(argument.flags, {})})
+        argument_of(argument.flags, argument.help, **{**argument.options, **_FOR_AIRFLOW.get(argument.flags, {})})
         for argument in arguments_of(command)
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from getpass import getpass
 from pathlib import Path
 
 import pytest
@@ -135,9 +134,3 @@ def test_every_error_has_one_exit_code_and_every_code_a_meaning() -> None:
     found = {exit_code(kind("x")) for kind in all_kinds(AnaplatError)}
     assert found <= codes - {0, 1}
     assert exit_code(KeyError()) == 1
-
-
-def test_the_prompt_is_the_one_that_hides_what_is_typed() -> None:
-    from airflow_provider_anaplat.cli import connect
-
-    assert connect.getpass is getpass

@@ -3,94 +3,18 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
-import struct
 import subprocess
 import sys
-import termios
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from commands import SCRIPT, TOKEN, assert_no_secret, in_a_process
+from commands import SCRIPT, TOKEN, in_a_process
 from conftest import LONG, TEXTS, numbers
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 pytestmark = pytest.mark.usefixtures("environment")
-
-
-class Terminal:
-    """A terminal with a command in it.
-
-    :param words: the command
-    :param environment: variables beside those of this process
-    """
-
-    def __init__(self, *words: object, environment: Mapping[str, str] | None = None, columns: int = 100) -> None:
-        ours, theirs = pty.openpty()
-        ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
-        self._terminal = ours
-        self.process = subprocess.Popen(
-            [SCRIPT, *map(str, words)],
-            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            preexec_fn=lambda: ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
-        )  # fmt: skip
-        os.close(theirs)
-        self.raw = b""
-
-    @property
-    def text(self) -> str:
-        """What was shown so far, without colours and movements of the cursor."""
-        return ESCAPES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
-
-    def read_until(self, shown: str) -> None:
-        """Read until something is shown."""
-        while shown not in self.text:
-            assert self._read(), f"it ended without {shown!r}: {self.text}"
-
-    def type(self, text: str) -> None:
-        """Type a text."""
-        os.write(self._terminal, text.encode())
-
-    def end(self) -> int:
-        """Read to the end, and return the exit code."""
-        while self._read():
-            pass
-        os.close(self._terminal)
-        assert_no_secret(self.raw.decode(errors="replace"))
-        assert_no_secret(self.text)
-        return self.process.wait(LONG)
-
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._terminal], [], [], LONG)
-        assert ready, f"nothing came: {self.text}"
-        try:
-            piece = os.read(self._terminal, 65_536)
-        except OSError:  # how Linux says that nobody has the terminal open any more
-            piece = b""
-        self.raw += piece
-        return bool(piece)
-
-
-@contextmanager
-def held(
-    platform: Simulator, operation: str, when: Callable[[Mapping[str, object]], bool]
-) -> Iterator[threading.Event]:
-    """Hold an answer back until the event is set."""
-    event = threading.Event()
-    platform.inject(operation, replies.hold(event), when=when)
-    try:
-        yield event
-    finally:
-        event.set()
 
 
 def test_an_export_shows_a_bar_with_rows_rate_and_time_left(platform: Simulator, tmp_path: Path) -> None:
