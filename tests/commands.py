@@ -83,7 +83,7 @@ class Terminal:
             [SCRIPT, *map(str, words)],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=lambda: ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **(environment or {})},
         )  # fmt: skip
         os.close(theirs)
         self.raw = b""
@@ -94,8 +94,8 @@ class Terminal:
         return ESCAPES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
 
     def read_until(self, shown: str) -> None:
-        """Read until something is shown."""
-        while shown not in self.text:
+        """Read until something is shown: a regular expression."""
+        while not re.search(shown, self.text):
             assert self._read(), f"it ended without {shown!r}: {self.text}"
 
     def type(self, text: str) -> None:
