@@ -124,7 +124,7 @@ class Terminal:
 
 @contextmanager
 def held(
-    platform: Simulator, operation: str, when: Callable[[Mapping[str, object]], bool]
+    platform: Simulator, operation: str, when: Callable[[Mapping[str, Any]], bool]
 ) -> Iterator[threading.Event]:
     """Hold an answer back until the event is set."""
     event = threading.Event()

@@ -29,7 +29,7 @@ def picture_of(screen: str) -> str:
     """Return what a terminal shows as SVG, without fonts that a reader's browser would fetch."""
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
-        console.print(Text.from_ansi(screen))
+        console.print(Text.from_ansi(screen.replace("\r\n", "\n")))
         svg = console.export_svg(title="anaplat", unique_id="anaplat")
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
@@ -40,8 +40,11 @@ def texts_of(svg: str) -> list[str]:
     return [re.sub(r"\d+", "0", html.unescape(text)).replace("\xa0", " ").strip() for text in shown]
 
 
-def check(name: str, screen: str) -> None:
+def check(name: str, screen: str, *shown: str) -> None:
+    """See that a picture is the one of the documents, and that it shows what it is for."""
     svg = picture_of(screen)
+    for text in shown:
+        assert any(text in line for line in texts_of(svg))
     file = IMAGES / name
     if os.environ.get("ANAPLAT_TESTS_PICTURES"):
         file.write_text(svg)
@@ -65,7 +68,7 @@ def test_the_picture_of_the_list_and_of_a_dataset(platform: Simulator) -> None:
         dataset.ctime = dataset.utime = datetime(2026, 1, 31, 6, tzinfo=UTC)
     platform.platform.authorized_datasets = {"ann": [{"id": "ds1", "canExport": True}]}
     screen = shown_by("datasets") + shown_by("show", "Flights 2026", "--user", "ann", "--user", "bob")
-    check("command-line-datasets.svg", screen)
+    check("command-line-datasets.svg", screen, "PROCESSING", "User ann may export it.")
 
 
 def test_the_picture_of_a_progress_bar(platform: Simulator, tmp_path: Path) -> None:
@@ -76,4 +79,4 @@ def test_the_picture_of_a_progress_bar(platform: Simulator, tmp_path: Path) -> N
         bar = re.split(r"\r\x1b\[2K", terminal.raw.decode())[-1]
         last.set()
         assert terminal.end() == 0
-    check("command-line-export.svg", f"$ anaplat export 'Flights 2026' flights.parquet\n{bar}\n")
+    check("command-line-export.svg", f"$ anaplat export 'Flights 2026' flights.parquet\n{bar}\n", "rows/s")
