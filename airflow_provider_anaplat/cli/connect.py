@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatSettingsError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat.client import AnaplatClient
 
+T = TypeVar("T")
 # What each variable holds, for the help and the documents.
 VARIABLES = {
     "ANAPLAT_URL": "the platform's address, where neither `--url` nor `--conn-id` is given",
@@ -65,13 +67,24 @@ def _airflows(conn_id: str) -> Connection:
         from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 
         hook = AnaplatHook(conn_id)
-        hook.get_connection(conn_id)
+        _quietly(hook.get_connection, conn_id)
     except Exception as error:  # noqa: BLE001 - whatever a release of Airflow raises
         raise AnaplatSettingsError(
             f"Airflow has no usable connection {conn_id!r} ({type(error).__name__}). See `airflow connections "
             "list`, or leave out --conn-id and set ANAPLAT_URL."
         ) from None  # the error's text may hold the connection
-    return Connection(hook.get_conn, hook.get_extension)
+    return Connection(lambda: _quietly(hook.get_conn), lambda name: _quietly(hook.get_extension, name))
+
+
+def _quietly(function: Callable[..., T], *arguments: Any) -> T:
+    """Call what looks for a connection, of which Airflow 2 writes to standard output."""
+    logger = logging.getLogger("airflow")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        return function(*arguments)
+    finally:
+        logger.setLevel(before)
 
 
 def _client(fields: Mapping[str, Any]) -> AnaplatClient:
