@@ -132,11 +132,12 @@ def test_a_token_in_a_fault_is_not_shown(platform: Simulator, operation: str) ->
 
 def test_it_can_be_interrupted_while_the_platform_is_silent(platform: Simulator, tmp_path: Path) -> None:
     platform.platform.add_dataset("numbers", numbers(200_000))
-    with held(platform, "read_rows", lambda body: body.get("offset", 0) >= 150_000):
-        terminal = Terminal("export", "numbers", tmp_path / "numbers.csv")
-        terminal.read_until("15[01],000 of 200,000 rows")
-        terminal.type("\x03")
-        assert terminal.end() == 130
+    platform.inject("read_rows", replies.slow(3600), when=lambda body: body.get("offset", 0) >= 150_000)
+    patient = {"ANAPLAT_EXTRA": '{"read_timeout": 3600}'}
+    terminal = Terminal("export", "numbers", tmp_path / "numbers.csv", environment=patient)
+    terminal.read_until("15[01],000 of 200,000 rows")
+    terminal.type("\x03")
+    assert terminal.end() == 130
     assert "Interrupted." in terminal.text
     assert list(tmp_path.iterdir()) == []
 
