@@ -64,6 +64,7 @@ def get_provider_info() -> dict[str, Any]:
             "airflow_provider_anaplat.links.AnaplatDatasetLink",
             "airflow_provider_anaplat.links.AnaplatPageLink",
         ],
+        "cli": ["airflow_provider_anaplat.cli.airflow.get_commands"],
         "asset-uris": _URIS,
         "dataset-uris": _URIS,
     }

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # with servers.
 WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
-OF_LOWER_LAYERS = ("client/_http/test_body.py",)
+OF_LOWER_LAYERS = ("client/_http/test_body.py", "cli/test_airflow.py")
 
 LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 

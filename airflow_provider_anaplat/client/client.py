@@ -21,7 +21,7 @@ from airflow_provider_anaplat.client._http.checks import (
 )
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import path_of, rows_body
-from airflow_provider_anaplat.client._http.redaction import redact, secrets_in
+from airflow_provider_anaplat.client._http.redaction import redact, secrets_in, without_values
 from airflow_provider_anaplat.client._http.transport import Settings, Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
 from airflow_provider_anaplat.client.extensions import Extensions
@@ -167,6 +167,13 @@ class AnaplatClient(Extensions):
     def observe(self, metric: Metric, value: float, **tags: str) -> None:
         """Tell the observer what those measure who use this client."""
         observe(self._settings.observer, metric, value, **tags)
+
+    def masked(self, value: Any) -> Any:
+        """Return plain JSON with what is secret of this connection masked, for those who show it to people.
+
+        :param value: a text, a number, a list or a dictionary; tuples stay as they are
+        """
+        return without_values(value, self._transport.secrets)
 
     def close(self) -> None:
         """Close all connections to the platform."""

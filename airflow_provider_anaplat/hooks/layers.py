@@ -32,17 +32,27 @@ def try_layers(connect: Callable[[], AnaplatClient]) -> tuple[bool, str]:
 
     :param connect: makes a client
     """
+    error, message = find_bad_layer(connect)
+    return error is None, message
+
+
+def find_bad_layer(connect: Callable[[], AnaplatClient]) -> tuple[Exception | None, str]:
+    """Return the error of the first layer that is not good, if one is not, and a sentence for each layer.
+
+    :param connect: makes a client
+    """
     good: list[str] = []
+    failed: Exception
     try:
         with closing(connect()) as client:
             _try(client, good)
     except errors.AnaplatError as error:
-        told = f"{_layer(error)}: {error}"
+        failed, told = error, f"{_layer(error)}: {error}"
     except Exception as error:  # noqa: BLE001 - the person who presses Test shall read it, whatever it is
-        told = f"Unexpected: {type(error).__name__} ({error})"
+        failed, told = error, f"Unexpected: {type(error).__name__} ({error})"
     else:
-        return True, " ".join(good)
-    return False, " ".join([told, *(["What is good:"] if good else []), *good])
+        return None, " ".join(good)
+    return failed, " ".join([told, *(["What is good:"] if good else []), *good])
 
 
 def _try(client: AnaplatClient, good: list[str]) -> None:

@@ -50,30 +50,14 @@ class CheckedUsers:
             raise self._changed(f"{len(waiting):,} of the users that were checked are not there any more")
 
     def _check(self) -> None:
-        first_place: dict[str, int] = {}
         total = 0
-        for number, fields in self._source.rows():
+        for user, problems in examined(self._source):
             total += 1
-            if isinstance(fields, BadRow):
-                self._complain(number, "", fields.problem)
-                continue
-            try:
-                user = NewUser.model_validate(fields)
-            except ValidationError as error:
-                for problem in error.errors(include_input=False, include_url=False):
-                    self._complain(number, ".".join(map(str, problem["loc"])), problem["msg"])
-                continue
-            if (first := first_place.setdefault(user.login_id, number)) != number:
-                same = self._source.prefix.format(first).rstrip("., ")
-                self._complain(number, "loginId", f"the same as that of {same}")
-            self._checked.add(_hash(user))
+            self._problem_count += len(problems)
+            self._problems += problems[: SHOWN - len(self._problems)]
+            if user is not None:
+                self._checked.add(_hash(user))
         self._raise_problems(total)
-
-    def _complain(self, number: int, field: str, problem: str) -> None:
-        self._problem_count += 1
-        if len(self._problems) < SHOWN:
-            place = self._source.prefix.format(number)
-            self._problems.append(f"{place}{field}: {problem}" if field else f"{place.rstrip('., ')}: {problem}")
 
     def _raise_problems(self, total: int) -> None:
         if not self._problem_count:
@@ -90,6 +74,36 @@ class CheckedUsers:
             f"{self._source} changed while it was read: {what}. What is confirmed so far is created; a retry "
             "checks all users anew and goes on from there."
         )
+
+
+def examined(source: UserSource) -> Iterator[tuple[NewUser | None, list[str]]]:
+    """Yield each user of a source, None where it is not fit to be sent, and what is wrong with it.
+
+    :param source: where they are listed
+    :raises AnaplatInvalidUsersError: what is there is no list of users
+    :raises AnaplatSourceError: it cannot be read
+    """
+    first_place: dict[str, int] = {}
+    for number, fields in source.rows():
+        place = source.prefix.format(number)
+        if isinstance(fields, BadRow):
+            yield None, [_problem(place, "", fields.problem)]
+            continue
+        try:
+            user = NewUser.model_validate(fields)
+        except ValidationError as error:
+            found = error.errors(include_input=False, include_url=False)
+            yield None, [_problem(place, ".".join(map(str, one["loc"])), one["msg"]) for one in found]
+            continue
+        if (first := first_place.setdefault(user.login_id, number)) == number:
+            yield user, []
+        else:
+            same = source.prefix.format(first).rstrip("., ")
+            yield user, [_problem(place, "loginId", f"the same as that of {same}")]
+
+
+def _problem(place: str, field: str, problem: str) -> str:
+    return f"{place}{field}: {problem}" if field else f"{place.rstrip('., ')}: {problem}"
 
 
 def _hash(user: NewUser | None) -> int:

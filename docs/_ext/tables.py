@@ -82,9 +82,49 @@ def exceptions() -> Rows:
         yield f"{'– ' * depth}`{error.__name__}`", (error.__doc__ or "").strip().splitlines()[0]
 
 
+def commands() -> Rows:
+    """Return the commands of the command line."""
+    from airflow_provider_anaplat.cli.commands import COMMANDS, Group
+
+    yield "command", "what it does"
+    for command in COMMANDS:
+        for one in command.commands if isinstance(command, Group) else [command]:
+            words = [command.name] if isinstance(command, Group) else []
+            required = [name for given in one.arguments if (name := _required(given))]
+            yield f"`anaplat {' '.join([*words, one.name, *required])}`", one.help
+
+
+def variables() -> Rows:
+    """Return the environment variables of the command line."""
+    from airflow_provider_anaplat.cli.connect import VARIABLES
+
+    yield "variable", "what it holds"
+    for name, meaning in VARIABLES.items():
+        yield f"`{name}`", meaning
+
+
+def exit_codes() -> Rows:
+    """Return the exit codes of the command line, in their order."""
+    from airflow_provider_anaplat.cli.exits import EXITS
+
+    yield "code", "what it tells a script"
+    for row in sorted(EXITS, key=lambda row: row.code):
+        yield f"`{row.code}`", row.meaning
+
+
 TABLES: dict[str, Callable[[], Rows]] = {
     table.__name__.replace("_", "-"): table
-    for table in (airflow_fields, extras, operations, states, metrics, exceptions)
+    for table in (
+        airflow_fields,
+        extras,
+        operations,
+        states,
+        metrics,
+        exceptions,
+        commands,
+        variables,
+        exit_codes,
+    )
 }
 
 
@@ -106,6 +146,11 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Tell Sphinx of the directive."""
     app.add_directive("anaplat-table", AnaplatTable)
     return {"parallel_read_safe": True}
+
+
+def _required(argument: Any) -> str:
+    is_option = argument.flags[0].startswith("-") or "nargs" in argument.options
+    return "" if is_option else argument.options.get("metavar", argument.flags[0])
 
 
 def _words(words: Iterable[str]) -> str:

@@ -191,7 +191,7 @@ def test_no_secret_is_in_an_event(run: Run) -> None:
 
 def test_the_platform_is_asked_for_nothing_more(run: Run) -> None:
     reads = [request for request in run.platform.requests("read_rows") if "/ds1/" in request.path]
-    whole = [request for request in reads if request.body["limit"] == 50_000]
+    whole = [request for request in reads if request.body["limit"] == 1_000]
     of_parts = [request for request in reads if request.body["limit"] <= 2]
     # The last part is as long as it could be, so one row behind it is asked for.
     assert (len(whole), len(of_parts), len(reads)) == (3, 4, 7)

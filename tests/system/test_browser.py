@@ -142,10 +142,10 @@ def test_the_form_has_every_field_with_its_help(airflow: WebAirflow, page: Page,
     shown = form.dialog.locator("label").all_inner_texts()
     assert [text for text in shown if text in LABELS.values()] == [
         "Platform address",
+        "Sign in as (loginId)",
         "Application token",
         "Scheme",
     ]
-    assert not form.dialog.get_by_text("Login").is_visible()
     assert form.dialog.get_by_label(LABELS["password"]).get_attribute("type") == "password"
     form.dialog.get_by_label(LABELS["host"]).fill("https://bi.example.com")
     form.dialog.get_by_label(LABELS["password"]).fill("the application token")

@@ -109,6 +109,12 @@ def _is_understood_by_the_simulator(command: list[str]) -> None:
     assert {word for word in command if word.startswith("--")} <= set(re.findall(r"--[a-z]+", help_text))
 
 
+def _is_understood_by_the_command_line(command: list[str]) -> None:
+    from airflow_provider_anaplat.cli.main import parser
+
+    assert parser().parse_args(command[1:]).command
+
+
 def _is_a_shells(command: list[str]) -> None:
     assert command
 
@@ -116,10 +122,11 @@ def _is_a_shells(command: list[str]) -> None:
 CHECKS: dict[tuple[str, ...], Callable[[list[str]], None]] = {
     ("make",): _makes,
     ("pip", "install"): _installs,
+    ("anaplat",): _is_understood_by_the_command_line,
     ("airflow",): _is_understood_by_airflow,
     ("python", "-m", "airflow_provider_anaplat.simulator"): _is_understood_by_the_simulator,
     ("python", "-m", "pytest"): _is_a_shells,
-    **{(word,): _is_a_shells for word in (".", "cat", "cd", "export", "mkdir", "unset")},
+    **{(word,): _is_a_shells for word in (".", "cat", "cd", "eval", "export", "mkdir", "unset")},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -12,6 +13,7 @@ from urllib3 import exceptions as urllib3_errors
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.adapter import AnswerTooSlowError
 from airflow_provider_anaplat.client._http.redaction import redact, without_userinfo
+from airflow_provider_anaplat.client.operations import Operation
 
 _request = requests.exceptions
 # What the first of these kinds among an exception and its causes means: type, layer, text. "Unreachable" and what
@@ -136,3 +138,17 @@ def _innermost(error: requests.RequestException) -> BaseException:
     inner = error.args[0] if error.args else None
     reason = getattr(inner, "reason", inner)
     return reason if isinstance(reason, BaseException) else error
+
+
+def outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:
+    """Return the error of a write that left, whose answer is the error that is given."""
+    return errors.AnaplatOutcomeUnknownError(
+        f"{operation.name}: the request left, and whether the platform carried it out is not known. "
+        f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",
+        operation=operation.name,
+        status=error.status,
+        code=error.code,
+        platform_message=error.platform_message,
+        excerpt=error.excerpt,
+        retry_after=error.retry_after,
+    )

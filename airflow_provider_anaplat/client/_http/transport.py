@@ -18,7 +18,11 @@ import tenacity
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.adapter import TimedAdapter
 from airflow_provider_anaplat.client._http.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
-from airflow_provider_anaplat.client._http.connection_errors import connection_error, was_never_sent
+from airflow_provider_anaplat.client._http.connection_errors import (
+    connection_error,
+    outcome_unknown,
+    was_never_sent,
+)
 from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal
 from airflow_provider_anaplat.client._http.outgoing import json_bytes
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
@@ -125,7 +129,7 @@ class Transport:
         self.least_clock_difference = timedelta(0)
         self._session = _Session()
         # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
-        self._session.auth = _no_auth
+        self._session.auth = lambda request: request
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         adapter = TimedAdapter(settings.read_timeout, pool_maxsize=_POOL_SIZE, max_retries=0)
         self._session.mount("http://", adapter)
@@ -141,6 +145,11 @@ class Transport:
         of_user = self._sign_in.secrets if self._sign_in else ()
         self._secrets = (settings.token, settings.user_token or "", *of_user, *of_proxies)
         self._user_tokens = self._shared_tokens()
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What of the connection nothing may show, the user tokens that sign-ins have brought among it."""
+        return (*self._secrets, *(self._user_tokens.known if self._user_tokens else ()))
 
     def send(
         self,
@@ -181,7 +190,7 @@ class Transport:
             of_sign_in = error.operation == SIGN_IN.name
             if operation.repeatable or of_sign_in or was_never_sent(error) or is_known_refusal(error):
                 raise
-            raise _outcome_unknown(operation, error) from None
+            raise outcome_unknown(operation, error) from None
 
     def sign_in(self) -> None:
         """Sign in, whatever user token there is; the new one is shared.
@@ -233,7 +242,6 @@ class Transport:
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
         content = json_bytes(operation, body) if body or operation.method != "GET" else None
-        of_users = self._user_tokens.known if self._user_tokens else ()
         allowed = settings.max_answer_mb * MEGABYTE
         return _Request(
             operation,
@@ -241,7 +249,7 @@ class Transport:
             params,
             content,
             headers,
-            secrets=(*self._secrets, *of_users, *secrets),
+            secrets=(*self.secrets, *secrets),
             most=min(most or allowed, allowed),
         )
 
@@ -379,20 +387,3 @@ class Transport:
             return
         if self._user_tokens is not None:
             self._user_tokens.note_clock(self.least_clock_difference.total_seconds())
-
-
-def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    return request
-
-
-def _outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:
-    return errors.AnaplatOutcomeUnknownError(
-        f"{operation.name}: the request left, and whether the platform carried it out is not known. "
-        f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",
-        operation=operation.name,
-        status=error.status,
-        code=error.code,
-        platform_message=error.platform_message,
-        excerpt=error.excerpt,
-        retry_after=error.retry_after,
-    )

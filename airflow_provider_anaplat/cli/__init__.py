@@ -1,0 +1,1 @@
+"""The command line ``anaplat``: the platform in a terminal, without a DAG."""

@@ -1,0 +1,31 @@
+"""Where a command writes: local paths without Airflow, objects with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.output.formats import WriteOptions
+    from airflow_provider_anaplat.output.place import Place
+
+
+def place_for(file: str, file_format: str | None, options: WriteOptions) -> Place:
+    """Return the place that a person names.
+
+    :param file: a local path, or the URL of an object
+    :param file_format: the format, where the path's suffix does not say it
+    :raises AnaplatRequestError: neither tells a format
+    """
+    from airflow_provider_anaplat.output.place import place_named
+
+    return place_named(path_for(file), file, file_format, options)
+
+
+def path_for(file: str) -> Any:
+    """Return a local path, or a path in an object store, for which Airflow is imported."""
+    if "://" not in file:
+        return Path(file)
+    from airflow_provider_anaplat._airflow.paths import path_of
+
+    return path_of(file)
