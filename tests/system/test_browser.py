@@ -118,7 +118,7 @@ class ConnectionForm:
             self._page.keyboard.press("Delete")
         elif "enum" in FIELDS[name]["schema"]:
             field.get_by_role("combobox").click()
-            self._page.get_by_role("option", name=value).click()
+            self._page.get_by_role("option", name=value, exact=True).click()
         else:
             field.locator("input").fill(str(value))
 
