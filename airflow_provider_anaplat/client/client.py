@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from airflow_provider_anaplat.client import defaults, operations
@@ -263,6 +264,32 @@ class AnaplatClient(Extensions):
         return self._transport.send(
             operations.READ_ROWS, path_of(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body, most=most
         )
+
+    def rows(self, ds_id: str, *, on_cast_error: str = "fail", **query: Any) -> Any:
+        """Return rows of a dataset as a :class:`~airflow_provider_anaplat.rows.stream.RowStream` (operation 3).
+
+        :param ds_id: id of the dataset
+        :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
+        :param query: the other fields of :class:`~airflow_provider_anaplat.rows.pages.RowQuery`
+        :raises AnaplatRequestError: the query cannot be asked
+
+        Example::
+
+            duckdb.sql("select city, sum(amount) from rows group by city")  # where rows = client.rows("ds1")
+        """
+        # By their names: what reads rows stands above this room, and needs libraries that a client alone does not.
+        stream = import_module("airflow_provider_anaplat.rows.stream")
+        return stream.RowStream(self, stream.RowQuery(ds_id, **query), on_cast_error)
+
+    def get_df(self, ds_id: str, df_type: str = "polars", **query: Any) -> Any:
+        """Return rows of a dataset as one dataframe (operation 3, Read rows).
+
+        :param ds_id: id of the dataset
+        :param df_type: ``polars``, ``pandas`` or ``arrow``; the latter two need pandas and pyarrow
+        :param query: what :meth:`rows` takes besides
+        :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; ask again
+        """
+        return self.rows(ds_id, **query).df(df_type)
 
     def create_dataset(self, request: CreateDatasetRequest) -> CreationTask:
         """Ask for a dataset to be created (operation 4, Create a dataset from a data account).

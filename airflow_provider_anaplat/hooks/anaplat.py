@@ -9,12 +9,14 @@ from airflow_provider_anaplat import connection_form
 from airflow_provider_anaplat._airflow.metrics import AirflowMetrics
 from airflow_provider_anaplat._airflow.releases import BaseHook, connection_and_extra
 from airflow_provider_anaplat._airflow.shared_token import AskedOnLoop, SharedInVariable
+from airflow_provider_anaplat.client.names import check_one_given
 from airflow_provider_anaplat.hooks.layers import try_layers
 from airflow_provider_anaplat.hooks.settings import client_arguments, option_value
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.sign_in import TokenStore
+    from airflow_provider_anaplat.rows.stream import DataFrameType, RowStream
 
 
 class AnaplatHook(BaseHook):
@@ -57,6 +59,55 @@ class AnaplatHook(BaseHook):
             connection = self.get_connection(self.anaplat_conn_id)
             self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson, SharedInVariable())
         return self._client
+
+    def rows(
+        self, ds_id: str | None = None, *, dataset: str | None = None, on_cast_error: str = "fail", **query: Any
+    ) -> RowStream:
+        """Return rows of a dataset as a stream of one version (contract: operation 3).
+
+        :param ds_id: id of the dataset
+        :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
+        :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
+        :param query: the other fields of :class:`~airflow_provider_anaplat.rows.pages.RowQuery`: ``sort_by``,
+            ``sort_type``, ``filter``, ``max_rows``, ``memory_mb``, ``page_size``, ``concurrency``
+        :returns: Polars frames to iterate over, and a stream for whatever reads Arrow
+        :raises AnaplatRequestError: the query cannot be asked
+        :raises AnaplatError: the platform does not answer with success
+
+        How-to: :doc:`howto/rows-in-code`. Example::
+
+            rows = AnaplatHook().rows("ds1")
+            duckdb.sql("select city, sum(amount) from rows group by city")
+        """
+        check_one_given(ds_id, dataset)
+        client = self.get_conn()
+        found = ds_id or client.find_dataset(dataset or "").ds_id
+        stream: RowStream = client.rows(found, on_cast_error=on_cast_error, **query)
+        return stream
+
+    def get_df(
+        self,
+        ds_id: str | None = None,
+        df_type: DataFrameType = "polars",
+        *,
+        dataset: str | None = None,
+        **query: Any,
+    ) -> Any:
+        """Return rows of a dataset as one dataframe (contract: operation 3).
+
+        :param ds_id: id of the dataset
+        :param df_type: ``polars``, ``pandas`` (with Arrow's types) or ``arrow``, a table of pyarrow; pandas and
+            pyarrow have to be installed for the latter two
+        :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
+        :param query: what :meth:`rows` takes besides
+        :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; a retry of the task reads it anew
+        :raises AnaplatError: the platform does not answer with success
+
+        How-to: :doc:`howto/rows-in-code`. Example::
+
+            sales = AnaplatHook().get_df("ds1", df_type="pandas")
+        """
+        return self.rows(ds_id, dataset=dataset, **query).df(df_type)
 
     def get_extension(self, name: str) -> str | None:
         """Return an extra that says where the deployment has an operation that the contract does not describe.

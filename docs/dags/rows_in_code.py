@@ -1,0 +1,21 @@
+"""Work with rows in a task of Python, as a dataframe and as a stream."""
+
+import pendulum
+from airflow.sdk import DAG, task
+
+from airflow_provider_anaplat import AnaplatHook
+
+with DAG("rows_in_code", schedule="@daily", start_date=pendulum.datetime(2026, 1, 1), catchup=False):
+
+    @task(retries=3)
+    def sales_by_city():
+        sales = AnaplatHook().get_df(dataset="sales")  # all rows, as a Polars dataframe
+        return {city: total for city, total in sales.group_by("city").sum()["city", "amount"].sort("city").rows()}
+
+    @task(retries=3)
+    def largest_sale():
+        frames = AnaplatHook().rows("ds1", memory_mb=128)  # however many rows there are
+        return max(frame["amount"].max() for frame in frames)
+
+    sales_by_city()
+    largest_sale()
