@@ -26,6 +26,15 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.schema import BOOLEAN, schema_of
 
+__all__ = [
+    "COLUMNS",
+    "AccessQuery",
+    "AccessSummary",
+    "Kind",
+    "Row",
+    "write_access_report",
+]
+
 log = logging.getLogger(__name__)
 
 Row = tuple[str, str, str, str | None, bool | None, bool | None, bool | None, str]

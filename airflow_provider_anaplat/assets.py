@@ -15,6 +15,13 @@ from airflow_provider_anaplat._airflow.releases import Asset
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
+__all__ = [
+    "create_asset",
+    "dataset_uri",
+    "describe_events",
+    "sanitize_uri",
+]
+
 _SCHEME = "anaplat"
 _FOLDER = "datasets"
 # What the event of an asset says of the rows that a task has written.

@@ -18,6 +18,31 @@ from typing import Any, Literal
 from airflow_provider_anaplat import option_values as values
 from airflow_provider_anaplat.client import defaults
 
+__all__ = [
+    "BODY",
+    "BY_NAME",
+    "CALL",
+    "CERTIFICATE",
+    "CONNECTIONS",
+    "FIELDS",
+    "HIDDEN",
+    "LABELS",
+    "MEGABYTES",
+    "OPTIONS",
+    "PLACE",
+    "PLACEHOLDERS",
+    "PROXIES",
+    "RETRIES",
+    "SECONDS",
+    "STYLE",
+    "TEXT",
+    "VERIFY",
+    "Kind",
+    "Option",
+    "field_behaviour",
+    "widgets",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:

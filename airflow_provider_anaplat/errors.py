@@ -37,6 +37,7 @@ __all__ = [
     "AnaplatSchemaChangedError",
     "AnaplatServerError",
     "AnaplatSettingsError",
+    "AnaplatSignInError",
     "AnaplatSourceChangedError",
     "AnaplatSourceError",
     "AnaplatTimeoutError",
@@ -48,6 +49,8 @@ __all__ = [
     "AnaplatUserCountError",
     "AnaplatUsersInDoubtError",
     "AnaplatUsersRejectedError",
+    "from_json",
+    "to_json",
 ]
 
 

@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat.client.models import Column
 
+__all__ = [
+    "Name",
+    "convert_asset_to_openlineage",
+    "lineage_of_dataset",
+    "lineage_of_rows",
+    "name_of_dataset",
+    "name_of_file",
+    "name_of_table",
+]
+
 # Protocols that OpenLineage names differently.
 _NAMED_OTHERWISE = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}
 

@@ -12,6 +12,14 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat._airflow.releases import BaseOperator, Context
 
+__all__ = [
+    "AnaplatDatasetLink",
+    "AnaplatLink",
+    "AnaplatPageLink",
+    "link_dataset",
+    "link_page",
+]
+
 # The directory of datasets that stand in none.
 _ROOT = "root"
 

@@ -7,6 +7,19 @@ from collections.abc import Collection
 from string import Formatter
 from typing import Any
 
+__all__ = [
+    "at_least_one",
+    "body",
+    "call",
+    "certificate",
+    "count",
+    "proxies",
+    "seconds",
+    "text",
+    "url_template",
+    "verify",
+]
+
 _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
 

@@ -7,6 +7,10 @@ from typing import Any
 
 from airflow_provider_anaplat import connection_form
 
+__all__ = [
+    "get_provider_info",
+]
+
 _PACKAGE = "airflow-provider-anaplat"
 _INTEGRATION = "Anaplat"
 _MODULES = {

@@ -9,6 +9,12 @@ from typing import Any, Protocol
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.output.files import named
 
+__all__ = [
+    "FolderStateStore",
+    "StateStore",
+    "damaged",
+]
+
 
 class StateStore(Protocol):
     """Keeps values over the retries of one task of one DAG run; Airflow 3.3's ``task_state_store`` is one."""

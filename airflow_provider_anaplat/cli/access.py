@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat.cli.output import Output
 
+__all__ = [
+    "access",
+]
+
 
 def access(arguments: Namespace, output: Output) -> None:
     """Write the report; then fail, where the rights of some users could not be read."""

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
 
+__all__ = [
+    "get_commands",
+]
+
 _DEFAULT = "anaplat_default"
 
 

@@ -9,6 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+__all__ = [
+    "COMMANDS",
+    "CONNECTION",
+    "JSON",
+    "Argument",
+    "Command",
+    "Group",
+    "arguments_of",
+]
+
 
 @dataclass(frozen=True)
 class Argument:

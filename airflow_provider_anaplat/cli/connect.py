@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat.client import AnaplatClient
 
+__all__ = [
+    "VARIABLES",
+    "Connection",
+    "connection_of",
+    "list_quietly",
+]
+
 T = TypeVar("T")
 # What each variable holds, for the help and the documents.
 VARIABLES = {

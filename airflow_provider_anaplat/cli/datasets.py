@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.models import Column, Dataset
 
+__all__ = [
+    "datasets",
+    "head",
+    "is_named",
+    "refresh",
+    "show",
+]
+
 _MOST_POLL_FAILURES = 10
 _LONGEST_PAUSE = 10.0  # seconds between two looks after a lost answer
 

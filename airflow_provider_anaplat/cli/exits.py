@@ -6,6 +6,13 @@ from dataclasses import dataclass
 
 from airflow_provider_anaplat import errors
 
+__all__ = [
+    "EXITS",
+    "INTERRUPTED",
+    "Exit",
+    "exit_code",
+]
+
 INTERRUPTED = 130
 _UNEXPECTED = 1
 

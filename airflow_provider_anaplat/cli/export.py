@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.pages import PageReader
     from airflow_provider_anaplat.rows.targets import Target
 
+__all__ = [
+    "export",
+]
+
 _log = logging.getLogger(__name__)
 
 

@@ -15,6 +15,14 @@ from typing import Any
 from airflow_provider_anaplat.cli.commands import COMMANDS, Command, Group, arguments_of
 from airflow_provider_anaplat.cli.output import Output
 
+__all__ = [
+    "main",
+    "parser",
+    "read_airflows_connections",
+    "run",
+    "script",
+]
+
 _DESCRIPTION = "An analytics platform in a terminal, through its Public API."
 _EPILOG = (
     "The platform is the one of --conn-id, or of ANAPLAT_URL with the token in ANAPLAT_TOKEN, in a file that "

@@ -15,6 +15,13 @@ from airflow_provider_anaplat.errors import AnaplatError
 if TYPE_CHECKING:
     from rich.console import Console
 
+__all__ = [
+    "NULL",
+    "Output",
+    "named",
+    "printable",
+]
+
 _PACKAGE = __name__.partition(".")[0]
 NULL = "null"
 

@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.output.formats import WriteOptions
     from airflow_provider_anaplat.output.place import Place
 
+__all__ = [
+    "path_for",
+    "place_for",
+]
+
 
 def place_for(file: str, file_format: str | None, options: WriteOptions) -> Place:
     """Return the place that a person names.

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat.cli.output import Output
 
+__all__ = [
+    "call",
+    "cards",
+    "pages",
+    "test",
+]
+
 
 def test(arguments: Namespace, output: Output) -> int:
     """Try each layer of the connection, and return the exit code of the one that is not good."""

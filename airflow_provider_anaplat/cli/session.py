@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.cli.output import Output
     from airflow_provider_anaplat.client import AnaplatClient
 
+__all__ = [
+    "client_for",
+    "connected",
+    "json_object",
+    "user_ids",
+]
+
 
 @contextmanager
 def client_for(arguments: Namespace, output: Output) -> Iterator[AnaplatClient]:

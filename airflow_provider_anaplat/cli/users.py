@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_anaplat.cli.output import Output
 
+__all__ = [
+    "check",
+    "create",
+]
+
 
 def check(arguments: Namespace, output: Output) -> None:
     """Name all problems of a file of users."""

@@ -18,6 +18,16 @@ from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Card, Column
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatInvalidAnswerError, AnaplatRequestError
 
+__all__ = [
+    "CARD_PAGE_SIZE",
+    "CardData",
+    "Conditions",
+    "View",
+    "card_body",
+    "read_card_data",
+    "read_cards",
+]
+
 View = Literal["GRAPH", "GRID"]
 Conditions = Sequence[Mapping[str, Any]]
 

@@ -45,6 +45,13 @@ from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operat
 from airflow_provider_anaplat.client.sign_in import TokenStore
 from airflow_provider_anaplat.errors import AnaplatNotFoundError
 
+__all__ = [
+    "AnaplatClient",
+    "Filter",
+    "PasswordEncoding",
+    "SortType",
+]
+
 T = TypeVar("T")
 SortType = Literal["asc", "desc"]
 PasswordEncoding = Literal["plain", "base64"]

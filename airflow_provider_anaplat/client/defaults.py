@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "CONNECT_TIMEOUT",
+    "DATASET_URL",
+    "MAX_ANSWER_MB",
+    "MAX_RETRIES",
+    "PAGE_URL",
+    "READ_TIMEOUT",
+    "REFRESH_PATH",
+    "REFRESH_STYLE",
+    "SIGN_IN_BODY",
+    "SIGN_IN_PATH",
+    "TASK_STATUS_PATH",
+]
+
 CONNECT_TIMEOUT = 10.0  # seconds
 READ_TIMEOUT = 300.0  # seconds
 MAX_RETRIES = 4

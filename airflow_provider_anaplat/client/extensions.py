@@ -24,6 +24,10 @@ from airflow_provider_anaplat.client.models import Card, TaskStatus
 from airflow_provider_anaplat.client.operations import GET_USERS, LIST_CARDS, READ_CARD, Operation, TokenPlace
 from airflow_provider_anaplat.client.tasks import RefreshCall, TaskStatusCall, read_task
 
+__all__ = [
+    "Extensions",
+]
+
 
 class Extensions:
     """What platforms of this family are known to do besides; each call is made where a user asks for it."""

@@ -10,6 +10,11 @@ from typing import Any, Generic, TypeVar
 from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 
+__all__ = [
+    "Lookup",
+    "records_by_id",
+]
+
 T = TypeVar("T")
 
 

@@ -9,6 +9,21 @@ from typing import Literal
 
 from airflow_provider_anaplat.errors import AnaplatError
 
+__all__ = [
+    "BYTES_EXPORTED",
+    "METRICS",
+    "POLLS",
+    "POLL_WAITERS",
+    "REQUESTS",
+    "RETRIES",
+    "RETRY_AFTER",
+    "ROWS_EXPORTED",
+    "Metric",
+    "Observer",
+    "observe",
+    "outcome_of",
+]
+
 log = logging.getLogger(__name__)
 
 

@@ -9,6 +9,14 @@ import pendulum
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
+__all__ = [
+    "AuthorizedResource", "Card", "Column", "ColumnGroup", "Consolidation", "Count", "CreateDatasetRequest",
+    "CreatedUsers", "CreationTask", "Cron", "Dataset", "DatasetData", "EpochMillis", "ExistingUsers",
+    "GrantingSubject", "IncrementalUpdate", "Items", "NewUser", "NoticeConfig", "Page", "PageSettings",
+    "RealTimeUpdate", "SubscriptionCron", "SubscriptionPlan", "TableQuery", "TaskStatus", "Timestamp",
+    "UserRecord",
+]  # fmt: skip
+
 T = TypeVar("T")
 # A list that is read up to its first error: each takes far more memory than what it is about.
 Items = Annotated[list[T], Field(fail_fast=True)]

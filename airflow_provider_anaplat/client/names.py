@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
     from airflow_provider_anaplat.client.models import Dataset
 
+__all__ = [
+    "Known",
+    "check_one_given",
+    "find_dataset",
+    "id_of",
+    "one_named",
+]
+
 _SHOWN = 20  # candidates that an error names
 
 Known = tuple[str, str | None, str | None]

@@ -18,6 +18,32 @@ from airflow_provider_anaplat.client.models import (
     TaskStatus,
 )
 
+__all__ = [
+    "APPLICATION_TOKEN_HEADER",
+    "CREATE_DATASET",
+    "CREATE_USERS",
+    "EXTENSIONS",
+    "GET_COLUMNS",
+    "GET_SUBSCRIPTIONS",
+    "GET_TASK",
+    "GET_USERS",
+    "LIST_AUTHORIZED_DATASETS",
+    "LIST_AUTHORIZED_PAGES",
+    "LIST_CARDS",
+    "LIST_DATASETS",
+    "LIST_PAGES",
+    "MAX_ROWS_PER_CALL",
+    "OPERATIONS",
+    "PATH_PREFIX",
+    "READ_CARD",
+    "READ_ROWS",
+    "REFRESH_DATASET",
+    "SIGN_IN",
+    "TOKEN_HEADER",
+    "Operation",
+    "TokenPlace",
+]
+
 T = TypeVar("T")
 TokenPlace = Literal["body", "header", "token_header", "query"]
 

@@ -17,6 +17,15 @@ from airflow_provider_anaplat.client._http.checks import checked_path, checked_t
 from airflow_provider_anaplat.client._http.envelope import Answer, read_payload, sentence
 from airflow_provider_anaplat.client._http.redaction import secrets_in
 
+__all__ = [
+    "SignIn",
+    "TokenStore",
+    "UserToken",
+    "read_user_token",
+    "sign_in_error",
+    "sign_in_of",
+]
+
 _PLACE = re.compile(r"\{(\w*)\}")
 _PLACES = ("login", "token", "password", "password_base64")
 _WITH_PASSWORD = '{"domain": "acme", "loginId": "{login}", "password": "{password_base64}"}'

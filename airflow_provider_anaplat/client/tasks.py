@@ -15,6 +15,14 @@ from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, REFRESH_DATASET, Operation, TokenPlace
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
+__all__ = [
+    "REFRESH_STYLES",
+    "RefreshCall",
+    "RefreshStyle",
+    "TaskStatusCall",
+    "read_task",
+]
+
 _PLACE = "{taskId}"  # stands for the id
 
 

@@ -23,6 +23,12 @@ from airflow_provider_anaplat.errors import (
 )
 from airflow_provider_anaplat.state import StateStore
 
+__all__ = [
+    "Creation",
+    "IfExists",
+    "Wish",
+]
+
 log = logging.getLogger(__name__)
 
 IfExists = Literal["reuse", "fail", "create"]

@@ -9,6 +9,10 @@ from fnmatch import fnmatchcase
 
 from airflow_provider_anaplat.client.models import Dataset
 
+__all__ = [
+    "DatasetFilter",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetFilter:

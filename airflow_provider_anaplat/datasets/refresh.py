@@ -23,6 +23,13 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.state import StateStore
 from airflow_provider_anaplat.waiting.states import State, StateTable
 
+__all__ = [
+    "Asked",
+    "IfRunning",
+    "Refresh",
+    "RefreshWish",
+]
+
 log = logging.getLogger(__name__)
 
 IfRunning = Literal["follow", "fail", "request"]

@@ -10,6 +10,13 @@ from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.schema import unique_names
 
+__all__ = [
+    "Difference",
+    "Types",
+    "difference",
+    "expected_types",
+]
+
 Types = dict[str, str | None]  # fdType by name; None for any
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.sign_in import TokenStore
     from airflow_provider_anaplat.rows.stream import DataFrameType, RowStream
 
+__all__ = [
+    "AnaplatHook",
+]
+
 
 class AnaplatHook(BaseHook):
     """Holds the connection to the platform.

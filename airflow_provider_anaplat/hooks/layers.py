@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.models import Dataset
 
+__all__ = [
+    "find_bad_layer",
+    "try_layers",
+]
+
 # The layer that failed; the first type that fits counts.
 _LAYERS: tuple[tuple[type[errors.AnaplatError], str], ...] = (
     (errors.AnaplatSettingsError, "Address"),

@@ -10,6 +10,11 @@ from urllib.parse import urlsplit
 from airflow_provider_anaplat.connection_form import BY_NAME, Option
 from airflow_provider_anaplat.errors import AnaplatSettingsError
 
+__all__ = [
+    "client_arguments",
+    "option_value",
+]
+
 log = logging.getLogger(__name__)
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.output.formats import Formulas
 
+__all__ = [
+    "AnaplatAccessReportOperator",
+]
+
 _LISTED = 200  # ids in the result at most
 
 

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.pages import RowQuery
     from airflow_provider_anaplat.rows.targets import Target
 
+__all__ = [
+    "AnaplatOperator",
+    "AnaplatRowsOperator",
+    "no_useless_retry",
+]
+
 
 @contextmanager
 def no_useless_retry() -> Iterator[None]:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client.operations import TokenPlace
 
+__all__ = [
+    "AnaplatCallOperator",
+]
+
 
 class AnaplatCallOperator(AnaplatOperator):
     """Call any operation of the platform, for those that the contract names without describing.

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.output.streams import Encoding
     from airflow_provider_anaplat.rows.export import OnCastError
 
+__all__ = [
+    "AnaplatExportCardOperator",
+]
+
 
 class AnaplatExportCardOperator(AnaplatOperator):
     """Export the rows of a card, a chart on a page, to one file.

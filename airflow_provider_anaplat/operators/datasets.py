@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask
     from airflow_provider_anaplat.datasets.creation import IfExists
 
+__all__ = [
+    "AnaplatCreateDatasetOperator",
+    "AnaplatSchemaCheckOperator",
+]
+
 
 class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     """Create a dataset from a data account (contract: operation 4).

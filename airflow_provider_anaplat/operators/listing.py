@@ -14,6 +14,10 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
+__all__ = [
+    "AnaplatListDatasetsOperator",
+]
+
 
 class AnaplatListDatasetsOperator(AnaplatOperator):
     """Return the ids of the datasets that fit, for ``.expand()`` (contract: operation 2).

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.rows.partitions import PartitionedExport
 
+__all__ = [
+    "partitioned_export",
+]
+
 _OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")
 
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.operations import TokenPlace
     from airflow_provider_anaplat.datasets.refresh import Refresh
 
+__all__ = [
+    "AnaplatRefreshDatasetOperator",
+]
+
 _LONGEST_PAUSE = 10.0  # seconds between two looks after a lost answer
 
 

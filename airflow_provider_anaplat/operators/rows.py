@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.export import OnCastError, OnChange
     from airflow_provider_anaplat.rows.targets import Target
 
+__all__ = [
+    "AnaplatExportRowsOperator",
+]
+
 
 class AnaplatExportRowsOperator(AnaplatRowsOperator):
     """Export all rows of a dataset to one file, or to a folder of parts (contract: operation 3).

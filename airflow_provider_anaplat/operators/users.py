@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules
     from airflow_provider_anaplat.users.sources import UserSource
 
+__all__ = [
+    "AnaplatCreateUsersOperator",
+    "UnshownUsers",
+]
+
 
 class UnshownUsers(Sequence[Any]):
     """Users whose fields Airflow cannot show: before 3.3, it does so with the passwords where the list is long.

@@ -19,6 +19,10 @@ from airflow_provider_anaplat.waiting.wait import Wait, wait_here
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
+__all__ = [
+    "AnaplatWaitingOperator",
+]
+
 # How much longer than the trigger itself Airflow waits before it gives the trigger up.
 _GRACE = 60.0
 

@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+__all__ = [
+    "feed",
+]
+
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_LOOKS = 0.1  # at whether the other side is still there

@@ -16,6 +16,17 @@ from typing import Any, BinaryIO
 from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.streams import Output
 
+__all__ = [
+    "StagedFile",
+    "atomic_file",
+    "copy_file",
+    "listed",
+    "named",
+    "overtaken",
+    "remove_file",
+    "remove_folder",
+]
+
 log = logging.getLogger(__name__)
 
 

@@ -17,6 +17,19 @@ from airflow_provider_anaplat.output.schema import arrow_schema, schema_of
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within
 from airflow_provider_anaplat.output.streams import Counting, Encoding, Output, Writable, as_file, encoded
 
+__all__ = [
+    "FORMATS",
+    "Columns",
+    "CsvSink",
+    "FileFormat",
+    "Format",
+    "Formulas",
+    "NdjsonSink",
+    "ParquetSink",
+    "Sink",
+    "WriteOptions",
+]
+
 FileFormat = Literal["csv", "ndjson", "parquet"]
 Formulas = Literal["keep", "escape"]
 Columns = tuple[Column, ...]

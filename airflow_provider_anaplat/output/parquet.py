@@ -18,6 +18,10 @@ from arro3.io import write_ipc_stream
 from airflow_provider_anaplat.output.streams import Writable
 from airflow_provider_anaplat.output.thrift import BINARY, INT64, LIST, STRUCT, Struct, read_struct, written
 
+__all__ = [
+    "JoinedParquet",
+]
+
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4  # of the footer's length, which stands between the footer and the last magic
 

@@ -15,6 +15,11 @@ from airflow_provider_anaplat.output.files import StagedFile
 from airflow_provider_anaplat.output.formats import FORMATS, Columns, FileFormat, Sink, WriteOptions
 from airflow_provider_anaplat.output.streams import COMPRESSIONS, compressed
 
+__all__ = [
+    "Place",
+    "place_named",
+]
+
 
 @dataclass(frozen=True)
 class Place:

@@ -12,6 +12,14 @@ import polars as pl
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatCellError
 
+__all__ = [
+    "BOOLEAN",
+    "Caster",
+    "arrow_schema",
+    "schema_of",
+    "unique_names",
+]
+
 
 @dataclass(frozen=True)
 class _FdType:

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
+__all__ = [
+    "Splitter",
+    "rows_within",
+]
+
 
 def rows_within(frame: pl.DataFrame, most_rows: int, most_bytes: int) -> int:
     """Return how many rows of a frame, at least one, are no more and take no more memory than they may."""

@@ -8,6 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Literal, Protocol, cast
 
+__all__ = [
+    "COMPRESSIONS",
+    "Counting",
+    "Encoding",
+    "Output",
+    "Writable",
+    "as_file",
+    "compressed",
+    "encoded",
+]
+
 Encoding = Literal["utf-8", "utf-8-sig", "gb18030"]
 
 

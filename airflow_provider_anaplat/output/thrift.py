@@ -8,6 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+__all__ = [
+    "Struct",
+    "read_struct",
+    "written",
+]
+
 TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, _MAP, STRUCT = range(1, 13)
 _INTEGERS = (INT16, INT32, INT64)
 _LISTS = (LIST, SET)

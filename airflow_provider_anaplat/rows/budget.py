@@ -7,6 +7,13 @@ from collections import deque
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
+__all__ = [
+    "LEAST_MB",
+    "MEGABYTE",
+    "MEMORY_MB",
+    "Budget",
+]
+
 MEGABYTE = 1 << 20
 MEMORY_MB = 256  # unless the user says otherwise
 LEAST_MB = 64

@@ -27,6 +27,13 @@ from airflow_provider_anaplat.output.schema import Caster, schema_of
 from airflow_provider_anaplat.rows.export import OnCastError
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
+__all__ = [
+    "CardQuery",
+    "CardSummary",
+    "export_card",
+    "write_raw_card",
+]
+
 log = logging.getLogger(__name__)
 
 

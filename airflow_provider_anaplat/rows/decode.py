@@ -29,6 +29,14 @@ from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.output.schema import unique_names
 
+__all__ = [
+    "Head",
+    "Map",
+    "Page",
+    "Snapshot",
+    "read_head",
+]
+
 _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 _NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
 _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))

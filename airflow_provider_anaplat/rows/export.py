@@ -21,6 +21,14 @@ from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.progress import ExportProgress
 from airflow_provider_anaplat.rows.targets import Target
 
+__all__ = [
+    "ExportPlan",
+    "ExportSummary",
+    "OnCastError",
+    "OnChange",
+    "export_rows",
+]
+
 log = logging.getLogger(__name__)
 
 OnCastError = Literal["fail", "null"]

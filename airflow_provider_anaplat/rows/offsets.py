@@ -13,6 +13,10 @@ from airflow_provider_anaplat.errors import (
     AnaplatServerError,
 )
 
+__all__ = [
+    "OffsetCheck",
+]
+
 
 class OffsetCheck:
     """Looks at pages in their order, and asks once more where they leave it open whether their offsets counted.

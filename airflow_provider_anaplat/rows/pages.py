@@ -25,6 +25,11 @@ from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
+__all__ = [
+    "PageReader",
+    "RowQuery",
+]
+
 log = logging.getLogger(__name__)
 
 _DECODERS = 2

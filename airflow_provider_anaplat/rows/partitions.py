@@ -36,6 +36,12 @@ from airflow_provider_anaplat.rows.targets import (
     remove_other_parts,
 )
 
+__all__ = [
+    "Partition",
+    "PartitionedExport",
+    "RowsOfPart",
+]
+
 _PLAN = "plan.json"
 
 

@@ -9,6 +9,10 @@ import time
 
 from airflow_provider_anaplat.rows.budget import MEGABYTE, Budget
 
+__all__ = [
+    "ExportProgress",
+]
+
 log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LINES = 5.0

@@ -16,6 +16,12 @@ from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 
+__all__ = [
+    "DataFrameType",
+    "OnCastError",
+    "RowStream",
+]
+
 OnCastError = Literal["fail", "null"]
 DataFrameType = Literal["polars", "pandas", "arrow"]
 

@@ -25,6 +25,18 @@ from airflow_provider_anaplat.output.splitter import Splitter
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 
+__all__ = [
+    "MANIFEST",
+    "FileTarget",
+    "Part",
+    "PartsTarget",
+    "Target",
+    "manifest_of",
+    "part_name",
+    "publish_manifest",
+    "remove_other_parts",
+]
+
 MANIFEST = "_manifest.json"
 _PART = re.compile(r"part-\d{5,}\.(csv|ndjson|parquet)(\.gz|\.zst)?")
 

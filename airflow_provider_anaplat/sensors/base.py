@@ -36,6 +36,11 @@ from airflow_provider_anaplat.waiting.wait import Wait, backoff, look
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
+__all__ = [
+    "END_OF_INTERVAL",
+    "AnaplatSensor",
+]
+
 # On Airflow 3, a run that an asset or a person started has no data interval, and Airflow does not know the name.
 END_OF_INTERVAL = (
     "{{ data_interval_end if data_interval_end is defined and data_interval_end else dag_run.run_after }}"

@@ -17,6 +17,11 @@ from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STAT
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
+__all__ = [
+    "AnaplatDatasetFreshnessSensor",
+    "AnaplatDatasetTaskSensor",
+]
+
 
 class _AnaplatDatasetSensor(NamesDataset, AnaplatSensor):
     """A sensor that waits for one dataset, and links to it."""

@@ -16,6 +16,10 @@ from airflow_provider_anaplat.waiting.states import NOT_SENT_STATES, SENT_STATES
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
 
+__all__ = [
+    "AnaplatSubscriptionSensor",
+]
+
 
 class AnaplatSubscriptionSensor(AnaplatSensor):
     """Wait until every subscription was last sent at or after a moment, with success (contract: operation 9).

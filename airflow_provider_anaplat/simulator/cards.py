@@ -9,6 +9,10 @@ from typing import Any
 
 from airflow_provider_anaplat.simulator.tables import Table
 
+__all__ = [
+    "StoredCard",
+]
+
 _NUMBERS = ("INT", "LONG", "DOUBLE")
 
 

@@ -10,6 +10,11 @@ from typing import Any
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+__all__ = [
+    "RememberingProtocol",
+    "reset_connection",
+]
+
 # By the addresses of both ends: two servers may talk to clients of the same port.
 _OPEN: dict[tuple[Any, ...], asyncio.Transport] = {}
 

@@ -15,6 +15,13 @@ from airflow_provider_anaplat.simulator.replies import Reply, success
 from airflow_provider_anaplat.simulator.sign_ins import SignIns
 from airflow_provider_anaplat.simulator.tables import Table, rows_json, with_rows
 
+__all__ = [
+    "DEFAULT_LOGIN",
+    "Platform",
+    "Refused",
+    "StoredDataset",
+]
+
 _USER_FIELDS = frozenset(
     {"name", "loginId", "password", "role", "email", "mobile", "enabled", "userGroupIds",
      "userDefinedProperties"}

@@ -11,6 +11,11 @@ import pytest
 
 from airflow_provider_anaplat.simulator.server import Deployment, Simulator
 
+__all__ = [
+    "anaplat_deployment",
+    "anaplat_simulator",
+]
+
 
 @pytest.fixture
 def anaplat_deployment() -> Deployment:

@@ -15,6 +15,24 @@ from starlette.types import Receive, Scope, Send
 
 from airflow_provider_anaplat.simulator.connections import reset_connection
 
+__all__ = [
+    "LONGEST_HOLD",
+    "Fault",
+    "Reply",
+    "act_later",
+    "content",
+    "cut",
+    "failure",
+    "flat_refusal",
+    "hold",
+    "http_status",
+    "redirect",
+    "refusal",
+    "reset",
+    "slow",
+    "success",
+]
+
 LONGEST_HOLD = 120.0  # seconds; a test that forgets to release an answer ends nevertheless
 
 

@@ -35,6 +35,14 @@ from airflow_provider_anaplat.simulator.platform import Platform, Refused
 from airflow_provider_anaplat.simulator.replies import LONGEST_HOLD, Fault, Reply, failure
 from airflow_provider_anaplat.simulator.tables import Table
 
+__all__ = [
+    "DEFAULT_TOKEN",
+    "Deployment",
+    "ReceivedRequest",
+    "Simulator",
+    "served_by",
+]
+
 DEFAULT_TOKEN = "simulator-token"
 Deployment = Literal["contract", "user-token", "get-refresh"]
 

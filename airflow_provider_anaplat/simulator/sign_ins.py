@@ -12,6 +12,11 @@ from typing import Any
 
 from airflow_provider_anaplat.simulator.replies import Reply, failure
 
+__all__ = [
+    "IssuedToken",
+    "SignIns",
+]
+
 
 @dataclass
 class IssuedToken:

@@ -12,6 +12,12 @@ from typing import Any
 
 import polars as pl
 
+__all__ = [
+    "Table",
+    "rows_json",
+    "with_rows",
+]
+
 # The first type that holds every cell of a column is the column's.
 _FD_TYPES: tuple[tuple[str, Callable[[pl.Series], pl.Series]], ...] = (
     ("INT", lambda cells: cells.cast(pl.Int32, strict=False)),

@@ -18,6 +18,19 @@ from airflow_provider_anaplat.sql.references import (
 )
 from airflow_provider_anaplat.sql.session import PARAMETER, Session, said
 
+__all__ = [
+    "MYSQL",
+    "POSTGRESQL",
+    "SQLITE",
+    "Alone",
+    "CheckKeys",
+    "Dialect",
+    "Find",
+    "Names",
+    "Reaches",
+    "other_dialect",
+]
+
 log = logging.getLogger(__name__)
 
 _LOCK_WAIT = 60  # seconds for another load that creates the same table

@@ -16,6 +16,12 @@ from airflow_provider_anaplat.output.splitter import rows_within
 from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, Dialect, other_dialect
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
+__all__ = [
+    "Driver",
+    "Load",
+    "open_session",
+]
+
 Load = Callable[[Session, str, Sequence[str], Iterator[pl.DataFrame]], int]
 
 _ROWS_PER_COPY = 10_000

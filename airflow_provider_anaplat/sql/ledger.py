@@ -8,6 +8,13 @@ from typing import NamedTuple
 
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
+__all__ = [
+    "LEDGER",
+    "LoadKey",
+    "LoadLedger",
+    "RecordedLoad",
+]
+
 LEDGER = "anaplat_loads"
 
 _COLUMNS = {

@@ -9,6 +9,13 @@ from airflow_provider_anaplat.sql.session import PARAMETER
 if TYPE_CHECKING:
     from airflow_provider_anaplat.sql.session import Session
 
+__all__ = [
+    "Reached",
+    "reached_in_mysql",
+    "reached_in_postgresql",
+    "reached_in_sqlite",
+]
+
 # A DELETE reaches all partitions and heirs of a table, and foreign keys may refer to each of them.
 _IN_POSTGRESQL = f"""
 WITH RECURSIVE target(oid) AS (SELECT CAST(to_regclass({PARAMETER}) AS oid)),

@@ -12,6 +12,12 @@ from airflow_provider_anaplat.errors import AnaplatError, AnaplatLoadError
 if TYPE_CHECKING:
     from airflow_provider_anaplat.sql.drivers import Driver
 
+__all__ = [
+    "PARAMETER",
+    "Session",
+    "said",
+]
+
 log = logging.getLogger(__name__)
 
 # Stands in a statement for a value. No identifier can hold it.

@@ -17,6 +17,11 @@ from airflow_provider_anaplat.sql.dialects import Dialect, Names
 from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad
 from airflow_provider_anaplat.sql.session import Session
 
+__all__ = [
+    "Mode",
+    "SqlTarget",
+]
+
 log = logging.getLogger(__name__)
 
 _SHOWN = 5  # of the tables that an error could name

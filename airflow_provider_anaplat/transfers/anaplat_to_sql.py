@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.sql.session import Session
     from airflow_provider_anaplat.sql.target import Mode, SqlTarget
 
+__all__ = [
+    "AnaplatToSqlOperator",
+]
+
 
 class AnaplatToSqlOperator(AnaplatRowsOperator):
     """Load all rows of a dataset into a table, in one transaction (contract: operation 3).

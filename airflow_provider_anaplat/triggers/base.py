@@ -18,6 +18,17 @@ from airflow_provider_anaplat.triggers.poller import Watch
 from airflow_provider_anaplat.waiting.conditions import Condition
 from airflow_provider_anaplat.waiting.wait import Outcome, Wait
 
+__all__ = [
+    "CAN_BEGIN_IN_TRIGGERER",
+    "DEFERRABLE",
+    "VERSION",
+    "AnaplatWaitTrigger",
+    "deadline_in",
+    "is_json",
+    "plain",
+    "result_of",
+]
+
 # Version 1 had no `carried` and no `fresh`, and a deadline in every case.
 VERSION = 2
 # Only an Airflow that renders a trigger's templates can begin a task in the triggerer (3.3).

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
     from airflow_provider_anaplat.client.models import Dataset
 
+__all__ = [
+    "AnaplatDatasetFreshnessTrigger",
+    "AnaplatDatasetRefreshTrigger",
+    "AnaplatDatasetTaskTrigger",
+    "AnaplatDatasetUpdatedTrigger",
+]
+
 _PAYLOAD = ("dsId", "name", "utime", "rowCount")
 # After this many seconds, Airflow has an event in its database.
 _EVENT_IS_KEPT = 5.0

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
     Look = Lookup[Any] | Exception
 
+__all__ = [
+    "Poller",
+    "Watch",
+]
+
 
 _JITTER = 0.1  # share of an interval by which it is lengthened at random
 _SOONEST = 1.0  # seconds between two requests, however many come to watch

@@ -11,6 +11,11 @@ from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSou
 from airflow_provider_anaplat.users.sources import BadRow, UserSource
 from airflow_provider_anaplat.users.wording import SHOWN
 
+__all__ = [
+    "CheckedUsers",
+    "examined",
+]
+
 
 class CheckedUsers:
     """The users of a source: read once to be checked, and once more to be sent.

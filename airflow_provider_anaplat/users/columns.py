@@ -6,6 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+__all__ = [
+    "ColumnError",
+    "UserColumn",
+    "column",
+    "columns",
+    "user_fields",
+]
+
 _TRUE = frozenset({"true", "1", "yes"})
 _FALSE = frozenset({"false", "0", "no"})
 _PROPERTIES = "userDefinedProperties"

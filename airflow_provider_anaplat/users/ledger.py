@@ -7,6 +7,10 @@ from typing import Any
 
 from airflow_provider_anaplat.state import StateStore, damaged
 
+__all__ = [
+    "UserLedger",
+]
+
 _KEY = "anaplat_users_{:06d}"
 _LAST_KEY = "anaplat_users"  # holds the number of the last batch that was begun, so that none is missing unnoticed
 _STATES = ("in doubt", "created", "refused")  # the next batch takes the place of one that was refused

@@ -5,6 +5,10 @@ from __future__ import annotations
 import logging
 import time
 
+__all__ = [
+    "UserProgress",
+]
+
 log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LINES = 5.0

@@ -27,6 +27,15 @@ from airflow_provider_anaplat.users.progress import UserProgress
 from airflow_provider_anaplat.users.sources import UserSource
 from airflow_provider_anaplat.users.wording import SHOWN, shown_of
 
+__all__ = [
+    "ExistingUsers",
+    "InDoubt",
+    "OnRejected",
+    "Provisioning",
+    "Rules",
+    "Tally",
+]
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -15,6 +15,18 @@ from typing import Any, BinaryIO, Protocol
 from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceError
 from airflow_provider_anaplat.users.columns import ColumnError, UserColumn, columns, user_fields
 
+__all__ = [
+    "BadRow",
+    "CsvSource",
+    "ListSource",
+    "NdjsonSource",
+    "ParquetSource",
+    "QuerySource",
+    "Row",
+    "UserSource",
+    "file_source",
+]
+
 # Each piece is looked for from the beginning of its row group, so small ones would take long.
 _ROWS_OF_PARQUET = 20_000
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+__all__ = [
+    "SHOWN",
+    "shown_of",
+]
+
 SHOWN = 200  # of a longer list of problems or loginIds, so many are shown, and the number of all
 
 

@@ -28,6 +28,18 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
     from airflow_provider_anaplat.client.models import Dataset, SubscriptionPlan, TaskStatus
 
+__all__ = [
+    "Condition",
+    "DatasetDone",
+    "DatasetFresh",
+    "DatasetRefreshed",
+    "Request",
+    "SubscriptionsSent",
+    "UnknownState",
+    "Verdict",
+    "moment",
+]
+
 C = TypeVar("C", bound="Condition")
 UnknownState = Literal["wait", "fail"]
 Request = Literal["find_datasets", "find_subscriptions", "find_task"]

@@ -8,6 +8,16 @@ from enum import Enum
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
+__all__ = [
+    "FAILURE_STATES",
+    "NOT_SENT_STATES",
+    "SENT_STATES",
+    "SUCCESS_STATES",
+    "WORKING_STATES",
+    "State",
+    "StateTable",
+]
+
 # The contract shows FINISHED, 已提交 and 处理中 and calls no list complete. The English words for work in
 # progress and for failure are those that platforms of this family are known to use.
 WORKING_STATES = ("已提交", "处理中", "SUBMITTED", "CREATED", "PROCESSING", "RUNNING")

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
     Look: TypeAlias = Lookup[Any] | Exception
 
+__all__ = [
+    "Log",
+    "Outcome",
+    "Wait",
+    "backoff",
+    "look",
+    "wait_here",
+]
+
 _QUIET = 300.0  # seconds without a word in the log
 _LONGEST_BACKOFF = 300.0  # seconds; an interval that is longer stays as it is
 

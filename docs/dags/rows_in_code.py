@@ -10,7 +10,7 @@ with DAG("rows_in_code", schedule="@daily", start_date=pendulum.datetime(2026, 1
     @task(retries=3)
     def sales_by_city():
         sales = AnaplatHook().get_df(dataset="sales")  # all rows, as a Polars dataframe
-        return {city: total for city, total in sales.group_by("city").sum()["city", "amount"].sort("city").rows()}
+        return dict(sales.group_by("city").sum()["city", "amount"].rows())
 
     @task(retries=3)
     def largest_sale():

@@ -64,3 +64,24 @@ def test_all_exceptions_of_the_package_are_in_one_module() -> None:
         if inspect.isclass(kind) and issubclass(kind, errors.AnaplatError)
     ]
     assert {kind.__name__ for kind in kinds} <= set(errors.__all__)
+
+
+PUBLIC = [
+    path
+    for path in sorted(FACE.parent.rglob("*.py"))
+    if not any(part.startswith("_") for part in path.relative_to(FACE.parent).parts)
+]
+
+
+@pytest.mark.parametrize("path", PUBLIC, ids=lambda path: str(path.relative_to(FACE.parent)))
+def test_a_public_module_says_what_of_it_is_public(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    defined = {
+        node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    (said,) = [node.value for node in tree.body if isinstance(node, ast.Assign) and _names(node) == ["__all__"]]
+    assert {name for name in defined if not name.startswith("_")} <= set(ast.literal_eval(said))
+
+
+def _names(node: ast.Assign) -> list[str]:
+    return [target.id for target in node.targets if isinstance(target, ast.Name)]
