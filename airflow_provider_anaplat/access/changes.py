@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -77,11 +78,11 @@ class Comparison:
 
 
 def comparison_of(
-    place: Callable[[str, str | None, str], Place],
-    report: str,
+    place: Callable[[Any, str | None, str], Place],
+    report: Any,
     file_format: str | None,
-    earlier: str,
-    changes: str | None,
+    earlier: Any,
+    changes: Any,
 ) -> Comparison:
     """Return the comparison that a user names.
 
@@ -95,8 +96,8 @@ def comparison_of(
     :raises AnaplatRequestError: a format cannot be told
     """
 
-    def named(path: str, argument: str) -> Place:
-        return place(path, None if has_format(path) else file_format, argument)
+    def named(path: Any, argument: str) -> Place:
+        return place(path, None if has_format(str(path)) else file_format, argument)
 
     beside = place(changes_path_of(report), file_format, "changes_path")
     return Comparison(named(earlier, "compare_with"), named(changes, "changes_path") if changes else beside)
@@ -256,11 +257,13 @@ def _described(row: Sequence[Any]) -> str:
     return f"{user[:60]} {change} {kind} {resource[:60]}{called}, {told}"
 
 
-def changes_path_of(output_path: str) -> str:
+def changes_path_of(output_path: Any) -> Any:
     """Return the default path of the changes: beside the report, as in ``access-changes.csv.gz``.
 
     :param output_path: path or URL of the report
     """
+    if not isinstance(output_path, str):
+        return output_path.with_name(changes_path_of(output_path.name))
     whole = output_path
     for compression in COMPRESSIONS:
         whole = whole.removesuffix(compression)
@@ -269,7 +272,7 @@ def changes_path_of(output_path: str) -> str:
 
 
 def _whole(path: Any) -> str:
-    return str(path) if hasattr(type(path), "fs") else str(path.resolve())
+    return str(path) if hasattr(type(path), "fs") else os.path.realpath(path)
 
 
 @contextmanager

@@ -34,9 +34,9 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     written where the token is not good, where no user's rights can be read, or where the platform does not answer
     for 20 users in a row.
 
-    With ``compare_with``, a second file says who ``gained`` and who ``lost`` what since an earlier report: a column
-    ``change``, and those of the report. A right is a user, a resource and the three flags: where a flag differs,
-    one was lost and one gained; another name, or other sources, are no change. A user who is in one of the reports
+    With ``compare_with``, a second file says who ``gained`` and who ``lost`` what since an earlier report: a
+    column ``change``, and those of the report. A right is a user, a resource and the three flags: where a flag
+    differs, one was lost and one gained; another name, or other sources, are no change. A user who is in one of the reports
     alone has gained or lost all; of one whose rights could not be read this time, nothing is said.
 
     :param user_ids: ids of the users, ``uId`` (templated)
@@ -60,8 +60,8 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     (number of users), ``failedUsers``, the ids of the first 200 of them, ``gained`` and ``lost`` (numbers of
     rights), and ``changesPath``; these three are None where nothing was compared.
 
-    Raises :class:`AirflowFailException` where the platform refuses, where the earlier report is missing, damaged or
-    no access report, and with ``on_changes="fail"``, :class:`AnaplatError` where a retry may help, and
+    Raises :class:`AirflowFailException` where the platform refuses, where the earlier report is missing, damaged
+    or no access report, and with ``on_changes="fail"``, :class:`AnaplatError` where a retry may help, and
     :class:`AnaplatOutputError` where a file cannot be written.
 
     How-to: :doc:`howto/report-access`. Example::
@@ -144,10 +144,9 @@ class AnaplatAccessReportOperator(AnaplatOperator):
 
         if not self.compare_with:
             return None
-        earlier, changes = str(self.compare_with), str(self.changes_path or "")
-        return comparison_of(self._place, str(self.output_path), self.file_format, earlier, changes)
+        return comparison_of(self._place, self.output_path, self.file_format, self.compare_with, self.changes_path)
 
-    def _place(self, path: str, file_format: str | None, argument: str = "output_path") -> Place:
+    def _place(self, path: Any, file_format: str | None, argument: str = "output_path") -> Place:
         from airflow_provider_anaplat.output.formats import WriteOptions
 
         return place_of(path, file_format, WriteOptions(csv_formulas=self.csv_formulas), argument)

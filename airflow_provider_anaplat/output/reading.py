@@ -37,9 +37,10 @@ def rows_of(place: Place, names: Sequence[str]) -> Iterator[Row]:
     :raises OSError: it cannot be read
     :raises DamagedFileError: it is damaged, or has other columns
     """
-    with place.path.open("rb") as file, closing(_unpacked(file, place.compression)) as stream:
+    with place.path.open("rb") as file:
         try:
-            yield from _READERS[place.sink.file_format](stream, tuple(names))
+            with closing(_unpacked(file, place.compression)) as stream:
+                yield from _READERS[place.sink.file_format](stream, tuple(names))
         except UnicodeDecodeError as error:
             raise DamagedFileError("it is not UTF-8") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -117,6 +118,9 @@ def _check_names(found: Sequence[str], names: tuple[str, ...]) -> None:
 
 def _unpacked(file: IO[bytes], compression: str) -> IO[bytes]:
     if compression == ".gz":
+        if not file.read(1):
+            raise EOFError("it is empty")  # which gzip takes for a whole one
+        file.seek(0)
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file, mode="rb"))
     if compression == ".zst":
         return cast("IO[bytes]", io.BufferedReader(_Zstandard(file), _BYTES_AT_A_TIME))
