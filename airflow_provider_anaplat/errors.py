@@ -17,12 +17,14 @@ __all__ = [
     "AnaplatDamagedStateError",
     "AnaplatDatasetChangedError",
     "AnaplatDatasetExistsError",
+    "AnaplatEarlierReportError",
     "AnaplatError",
     "AnaplatExportError",
     "AnaplatInvalidAnswerError",
     "AnaplatInvalidUsersError",
     "AnaplatLoadError",
     "AnaplatNeedsAPersonError",
+    "AnaplatNoEarlierReportError",
     "AnaplatNotFoundError",
     "AnaplatNotSeenError",
     "AnaplatOutcomeUnknownError",
@@ -33,6 +35,7 @@ __all__ = [
     "AnaplatRedirectError",
     "AnaplatRefusedError",
     "AnaplatRequestError",
+    "AnaplatRightsChangedError",
     "AnaplatRowCountError",
     "AnaplatSchemaChangedError",
     "AnaplatServerError",
@@ -260,6 +263,18 @@ class AnaplatAccessReportError(AnaplatError):
 
 class AnaplatAccessRefusedError(AnaplatAccessReportError, AnaplatNeedsAPersonError):
     """The platform refuses to tell the rights of some users."""
+
+
+class AnaplatEarlierReportError(AnaplatError):
+    """The earlier access report cannot be read; a repetition may read it."""
+
+
+class AnaplatNoEarlierReportError(AnaplatEarlierReportError, AnaplatNeedsAPersonError):
+    """The earlier access report is missing or damaged, or is no access report."""
+
+
+class AnaplatRightsChangedError(AnaplatNeedsAPersonError):
+    """Rights were gained or lost since the earlier access report."""
 
 
 class AnaplatDamagedStateError(AnaplatNeedsAPersonError):

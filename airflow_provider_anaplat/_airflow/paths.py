@@ -26,14 +26,18 @@ def path_of(path: Any) -> Any:
     return Path(path) if isinstance(path, str) else path
 
 
-def place_of(output_path: Any, file_format: str | None, options: WriteOptions | None = None) -> Place:
+def place_of(
+    output_path: Any, file_format: str | None, options: WriteOptions | None = None, argument: str = "output_path"
+) -> Place:
     """Return the place that a user names.
 
     :param output_path: what the user wrote as a path
     :param file_format: what the user wrote as a format, where the path's suffix does not say it
+    :param argument: what the path is called, for the error
     :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable
     """
     from airflow_provider_anaplat.output.formats import WriteOptions
     from airflow_provider_anaplat.output.place import place_named
 
-    return place_named(path_of(output_path), str(output_path), file_format, options or WriteOptions())
+    options = options or WriteOptions()
+    return place_named(path_of(output_path), str(output_path), file_format, options, argument)

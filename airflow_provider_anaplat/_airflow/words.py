@@ -17,6 +17,7 @@ WORDS = {
     "mode": ("replace", "append", "upsert"),
     "on_cast_error": ("fail", "null"),
     "on_change": ("restart", "fail"),
+    "on_changes": ("pass", "fail"),
     "on_rejected": ("fail", "report"),
     "on_user_error": ("fail", "report"),
     "password_encoding": ("plain", "base64"),

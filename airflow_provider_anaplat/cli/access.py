@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_anaplat.access import AccessQuery, write_access_report
+from airflow_provider_anaplat.access.changes import comparison_of
 from airflow_provider_anaplat.cli.paths import place_for
 from airflow_provider_anaplat.cli.session import client_for, user_ids
 from airflow_provider_anaplat.output.formats import WriteOptions
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.output.place import Place
 
 __all__ = [
     "access",
@@ -22,19 +24,29 @@ __all__ = [
 def access(arguments: Namespace, output: Output) -> None:
     """Write the report; then fail, where the rights of some users could not be read."""
     query = AccessQuery(user_ids(arguments), arguments.page_types)
-    place = place_for(arguments.file, arguments.file_format, WriteOptions(csv_formulas=arguments.csv_formulas))
+    options = WriteOptions(csv_formulas=arguments.csv_formulas)
+
+    def place_at(path: str, file_format: str | None, argument: str = "FILE") -> Place:
+        return place_for(path, file_format, options, argument)
+
+    place, comparison = place_at(arguments.file, arguments.file_format), None
+    if arguments.compare_with:
+        comparison = comparison_of(
+            place_at, arguments.file, arguments.file_format, arguments.compare_with, arguments.changes_path
+        )
     with client_for(arguments, output) as client:
-        summary = write_access_report(client, query, place)
+        summary = write_access_report(client, query, place, comparison)
     result = {
         "path": arguments.file,
         "format": place.sink.file_format,
-        "users": summary.users,
-        "datasets": summary.datasets,
-        "pages": summary.pages,
-        "bytes": summary.bytes,
-        "failed": len(summary.failed),
+        **summary.result(),
         "failedUsers": list(summary.failed),
     }
     said = f"The rights of {summary.users:,} users on {summary.datasets:,} datasets and {summary.pages:,} pages"
-    output.result(result, [f"{said} are in {arguments.file}"])
+    lines, changes = [f"{said} are in {arguments.file}"], summary.changes
+    if changes:
+        lines.append(f"{changes.gained:,} gained and {changes.lost:,} lost are in {changes.comparison.changes}")
+    output.result(result, lines)
     summary.raise_failed()
+    if changes and arguments.on_changes == "fail":
+        changes.raise_any()

@@ -146,6 +146,12 @@ _ACCESS = (
     _FORMULAS,
     _argument("--page-type", help="a value of pgType to ask for; may come several times", metavar="TYPE",
               action="append", dest="page_types", default=[]),
+    _argument("--compare-with", help="an earlier report; what was gained and lost since goes to a second file",
+              metavar="FILE"),
+    _argument("--changes-path", help="that second file; by default, FILE with -changes before its suffix",
+              metavar="FILE"),
+    _argument("--on-changes", help="whether a right that was gained or lost fails the command",
+              choices=("pass", "fail"), default="pass"),
 )  # fmt: skip
 _REFRESH = (
     _DATASET,

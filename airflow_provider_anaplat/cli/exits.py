@@ -64,7 +64,11 @@ EXITS = (
         "or a dataset that was updated while it was read.",
         (*errors.PASSING_ERRORS, errors.AnaplatDatasetChangedError),
     ),
-    Exit(7, "A file cannot be read or written.", (errors.AnaplatOutputError, errors.AnaplatSourceError)),
+    Exit(
+        7,
+        "A file cannot be read or written.",
+        (errors.AnaplatOutputError, errors.AnaplatSourceError, errors.AnaplatEarlierReportError),
+    ),
     Exit(
         8,
         "The platform refuses, an answer or a file holds what it must not, or an update has failed: the same "

@@ -15,16 +15,17 @@ __all__ = [
 ]
 
 
-def place_for(file: str, file_format: str | None, options: WriteOptions) -> Place:
+def place_for(file: str, file_format: str | None, options: WriteOptions, argument: str = "output_path") -> Place:
     """Return the place that a person names.
 
     :param file: a local path, or the URL of an object
     :param file_format: the format, where the path's suffix does not say it
+    :param argument: what the path is called, for the error
     :raises AnaplatRequestError: neither tells a format
     """
     from airflow_provider_anaplat.output.place import place_named
 
-    return place_named(path_for(file), file, file_format, options)
+    return place_named(path_for(file), file, file_format, options, argument)
 
 
 def path_for(file: str) -> Any:

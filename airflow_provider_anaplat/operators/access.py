@@ -14,7 +14,9 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
+    from airflow_provider_anaplat.access import AccessQuery, Comparison
     from airflow_provider_anaplat.output.formats import Formulas
+    from airflow_provider_anaplat.output.place import Place
 
 __all__ = [
     "AnaplatAccessReportOperator",
@@ -36,12 +38,22 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     written where the token is not good, where no user's rights can be read, or where the platform does not answer
     for 20 users in a row.
 
+    With ``compare_with``, a second file says who ``gained`` and who ``lost`` what since an earlier report: a
+    column ``change``, and those of the report. A right is a user, a resource and the three flags: where a flag
+    differs, one was lost and one gained; another name, or other sources, are no change. A user who is in one of the reports
+    alone has gained or lost all; of one whose rights could not be read this time, nothing is said.
+
     :param user_ids: ids of the users, ``uId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and NDJSON
         are compressed where path or format end in ``.gz`` or ``.zst`` (templated)
     :param csv_formulas: ``keep`` every cell of CSV as it is, or ``escape``, with an apostrophe, what a spreadsheet
         would calculate: users write names
+    :param compare_with: path or URL of an earlier report, in any format that a report can have, by its suffix;
+        None or an empty text compares with none (templated)
+    :param changes_path: path or URL of the file of what has changed since; by default, that of the report with
+        ``-changes`` before the suffix (templated)
+    :param on_changes: where a right was gained or lost, ``pass``, or ``fail`` when both files are written
     :param page_types: values of ``pgType`` to ask for, each with a request a user; by default one request without
         it, which leaves the kinds of pages to the platform (templated)
     :param concurrency: requests in flight at most
@@ -49,17 +61,27 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``path``, ``format``, ``users``, ``datasets`` and ``pages`` (rows of each), ``bytes``, ``failed``
-    (number of users), and ``failedUsers``, the ids of the first 200 of them.
+    (number of users), ``failedUsers``, the ids of the first 200 of them, ``gained`` and ``lost`` (numbers of
+    rights), and ``changesPath``; these three are None where nothing was compared.
 
-    Raises :class:`AirflowFailException` where the platform refuses, :class:`AnaplatError` where a retry may help,
-    and :class:`AnaplatOutputError` where the file cannot be written.
+    Raises :class:`AirflowFailException` where the platform refuses, where the earlier report is missing, damaged
+    or no access report, and with ``on_changes="fail"``, :class:`AnaplatError` where a retry may help, and
+    :class:`AnaplatOutputError` where a file cannot be written.
 
     How-to: :doc:`howto/report-access`. Example::
 
         AnaplatAccessReportOperator(task_id="access", user_ids=["u1", "u2"], output_path="/data/access.csv")
     """
 
-    template_fields: Sequence[str] = ("user_ids", "output_path", "file_format", "page_types", "anaplat_conn_id")
+    template_fields: Sequence[str] = (
+        "user_ids",
+        "output_path",
+        "file_format",
+        "compare_with",
+        "changes_path",
+        "page_types",
+        "anaplat_conn_id",
+    )
 
     def __init__(
         self,
@@ -68,6 +90,9 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         output_path: str,
         file_format: str | None = None,
         csv_formulas: Formulas = "keep",
+        compare_with: str | None = None,
+        changes_path: str | None = None,
+        on_changes: Literal["pass", "fail"] = "pass",
         page_types: Sequence[str] = (),
         concurrency: int = 8,
         on_user_error: Literal["fail", "report"] = "fail",
@@ -79,32 +104,53 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         self.output_path = output_path
         self.file_format = file_format
         self.csv_formulas = csv_formulas
+        self.compare_with = compare_with
+        self.changes_path = changes_path
+        self.on_changes = on_changes
         self.page_types = page_types
         self.concurrency = concurrency
         self.on_user_error = on_user_error
 
     def work(self, context: Context) -> dict[str, Any]:
         """Write the report."""
-        from airflow_provider_anaplat.access import AccessQuery, write_access_report
-        from airflow_provider_anaplat.output.formats import WriteOptions
+        from airflow_provider_anaplat.access import write_access_report
 
         for name in ("user_ids", "page_types"):
             if isinstance(getattr(self, name), str):
                 raise AirflowFailException(f"{name} is a text; it must be a list of ids.")
-        place = place_of(self.output_path, self.file_format, WriteOptions(csv_formulas=self.csv_formulas))
-        query = AccessQuery(list(self.user_ids), list(self.page_types), self.concurrency)
+        place, query = self._place(self.output_path, self.file_format), self._query()
         with closing(self.client()) as client:
-            summary = write_access_report(client, query, place)
-            self.log.info("Reported the rights of %d users to %s", summary.users, self.output_path)
-            if self.on_user_error == "fail":
-                summary.raise_failed()
+            summary = write_access_report(client, query, place, self._comparison())
+        self.log.info("Reported the rights of %d users to %s", summary.users, self.output_path)
+        changes = summary.changes
+        if changes:
+            self.log.info(
+                "%d rights gained, %d lost since %s", changes.gained, changes.lost, changes.comparison.earlier
+            )
+        if self.on_user_error == "fail":
+            summary.raise_failed()
+        if changes and self.on_changes == "fail":
+            changes.raise_any()
         return {
             "path": str(self.output_path),
             "format": place.sink.file_format,
-            "users": summary.users,
-            "datasets": summary.datasets,
-            "pages": summary.pages,
-            "bytes": summary.bytes,
-            "failed": len(summary.failed),
+            **summary.result(),
             "failedUsers": list(islice(summary.failed, _LISTED)),
         }
+
+    def _query(self) -> AccessQuery:
+        from airflow_provider_anaplat.access import AccessQuery
+
+        return AccessQuery(list(self.user_ids), list(self.page_types), self.concurrency)
+
+    def _comparison(self) -> Comparison | None:
+        from airflow_provider_anaplat.access.changes import comparison_of
+
+        if not self.compare_with:
+            return None
+        return comparison_of(self._place, self.output_path, self.file_format, self.compare_with, self.changes_path)
+
+    def _place(self, path: Any, file_format: str | None, argument: str = "output_path") -> Place:
+        from airflow_provider_anaplat.output.formats import WriteOptions
+
+        return place_of(path, file_format, WriteOptions(csv_formulas=self.csv_formulas), argument)

@@ -116,13 +116,18 @@ class CsvSink:
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
+    def as_written(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a frame of text with its cells as the file has them."""
+        if self.formulas == "keep":
+            return frame
+        cells = pl.all()
+        is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
+        within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
+        apart = cells.str.replace_all(within, "${1}'${2}")
+        return frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
+
     def _write_rows(self, frame: pl.DataFrame, output: Counting) -> None:
-        if self.formulas == "escape":
-            cells = pl.all()
-            is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
-            within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
-            apart = cells.str.replace_all(within, "${1}'${2}")
-            frame = frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
+        frame = self.as_written(frame)
         bytes_before, quotes_before = output.bytes, output.counted
         with output.honest():
             frame.write_csv(

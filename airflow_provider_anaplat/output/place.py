@@ -72,12 +72,15 @@ class Place:
             self.sink.write(frames, columns, stream)
 
 
-def place_named(path: Any, name: str, file_format: str | None, options: WriteOptions) -> Place:
+def place_named(
+    path: Any, name: str, file_format: str | None, options: WriteOptions, argument: str = "output_path"
+) -> Place:
     """Return the place that a user names.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
     :param name: what the user wrote as a path
     :param file_format: what the user wrote as a format, where the path's suffix does not say it
+    :param argument: what the path is called, for the error
     :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable
     """
     name, given = name.lower(), f".{file_format}".lower() if file_format else ""
@@ -86,10 +89,18 @@ def place_named(path: Any, name: str, file_format: str | None, options: WriteOpt
     found = _FORMAT_BY_SUFFIX.get(suffix)
     if found is None or (compression and not FORMATS[found].compressible):
         raise AnaplatRequestError(
-            f"No format for {path}: end output_path in one of {', '.join(_FORMAT_BY_SUFFIX)}, or set file_format "
+            f"No format for {path}: end {argument} in one of {', '.join(_FORMAT_BY_SUFFIX)}, or set file_format "
             f"to one of {', '.join(FORMATS)}. {_COMPRESSIBLE} may end in {' or '.join(COMPRESSIONS)} besides."
         )
     return Place(path, FORMATS[found].sink(options), compression)
+
+
+def has_format(name: str) -> bool:
+    """Tell whether the suffix of a path says a format."""
+    name = name.lower()
+    for compression in COMPRESSIONS:
+        name = name.removesuffix(compression)
+    return PurePath(name).suffix in _FORMAT_BY_SUFFIX
 
 
 _FORMAT_BY_SUFFIX: dict[str, FileFormat] = {

@@ -76,6 +76,9 @@ def test_parquet_keeps_types_and_everything_else(platform: Simulator, tmp_path: 
         "pages": 1,
         "bytes": path.stat().st_size,
         "failed": 0,
+        "gained": None,
+        "lost": None,
+        "changesPath": None,
         "failedUsers": [],
     }
     frame = pl.read_parquet(path)

@@ -31,7 +31,10 @@ from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperat
 CONTEXT: Any = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="g.t", map_index=-1, start_date=None)}
 # Each operator with what it cannot do without, and the words that it takes.
 OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
-    AnaplatAccessReportOperator: ({"user_ids": ["ada"], "output_path": "{folder}/a.csv"}, ("on_user_error",)),
+    AnaplatAccessReportOperator: (
+        {"user_ids": ["ada"], "output_path": "{folder}/a.csv"},
+        ("csv_formulas", "on_changes", "on_user_error"),
+    ),
     AnaplatCallOperator: ({"path": "/public-api/data-source/ds1/refresh"}, ("token_in",)),
     AnaplatExportCardOperator: (
         {"card_id": "card2", "output_path": "{folder}/card.csv"},

@@ -9,12 +9,14 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
+from airflow_provider_anaplat.access.changes import Changes, Comparison, compared
+from airflow_provider_anaplat.access.columns import COLUMNS
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.client.models import AuthorizedResource, Column, GrantingSubject
+from airflow_provider_anaplat.client.models import AuthorizedResource, GrantingSubject
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatAccessRefusedError,
@@ -24,7 +26,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.output.place import Place
-from airflow_provider_anaplat.output.schema import BOOLEAN, schema_of
+from airflow_provider_anaplat.output.schema import schema_of
 
 __all__ = [
     "COLUMNS",
@@ -40,19 +42,6 @@ log = logging.getLogger(__name__)
 Row = tuple[str, str, str, str | None, bool | None, bool | None, bool | None, str]
 Kind = Literal["dataset", "page"]
 
-COLUMNS = tuple(
-    Column(name=name, fd_type=fd_type)
-    for name, fd_type in (
-        ("uId", "STRING"),
-        ("resourceType", "STRING"),
-        ("resourceId", "STRING"),
-        ("name", "STRING"),
-        ("isOwner", BOOLEAN),
-        ("isInherit", BOOLEAN),
-        ("canExport", BOOLEAN),
-        ("sources", "STRING"),
-    )
-)
 _ROWS_PER_FRAME = 10_000
 _HOPELESS = 20  # users in a row for whom the platform did not answer
 _USERS_BETWEEN_LINES = 500
@@ -65,6 +54,7 @@ class AccessSummary:
     :param users: users whose rights are in the file
     :param failed: what went wrong, by the user's id; none of these users has a row
     :param bytes: size of the file
+    :param changes: what is different from an earlier report; None where it was compared with none
     """
 
     users: int = 0
@@ -72,7 +62,22 @@ class AccessSummary:
     pages: int = 0
     bytes: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    changes: Changes | None = None
     may_pass: bool = False  # at least one of these errors may be gone at a repetition
+
+    def result(self) -> dict[str, Any]:
+        """Return the numbers, under the names that a task and a command show them by."""
+        changes = self.changes
+        return {
+            "users": self.users,
+            "datasets": self.datasets,
+            "pages": self.pages,
+            "bytes": self.bytes,
+            "failed": len(self.failed),
+            "gained": changes.gained if changes else None,
+            "lost": changes.lost if changes else None,
+            "changesPath": str(changes.comparison.changes) if changes else None,
+        }
 
     def raise_failed(self) -> None:
         """Raise what the users who failed come to, if there are any."""
@@ -100,22 +105,31 @@ class AccessQuery:
     concurrency: int = 8
 
 
-def write_access_report(client: AnaplatClient, query: AccessQuery, place: Place) -> AccessSummary:
+def write_access_report(
+    client: AnaplatClient, query: AccessQuery, place: Place, comparison: Comparison | None = None
+) -> AccessSummary:
     """Write one row for each user and resource, in the order of the users; the file appears when it is complete.
 
-    Memory is bounded by the rights of ``concurrency`` × 2 users, not by the number of users.
+    Memory is bounded by the rights of ``concurrency`` × 2 users, not by the number of users, and does not grow
+    with an earlier report either.
 
     :param place: path, format and compression of the file
+    :param comparison: an earlier report, and where to write what is different; it is read first
     :raises AnaplatAuthenticationError: the token is not good; nothing was written
+    :raises AnaplatEarlierReportError: the earlier report is missing, damaged or cannot be read; nothing was sent
     :raises AnaplatError: of no user the rights could be read, or of many in a row; nothing was written
     :raises AnaplatOutputError: the file cannot be written
     """
     if query.concurrency < 1:
         raise AnaplatRequestError("concurrency must be at least 1.")
     summary = AccessSummary()
-    with closing(_frames(client, query, summary)) as frames:
-        given = frames if place.sink.typed else (frame.cast(pl.String) for frame in frames)
-        summary.bytes = place.write(given, COLUMNS)
+    with compared(comparison, place) as rights:
+        with closing(_frames(client, query, summary)) as frames:
+            noted = frames if rights is None else rights.noted(frames)
+            given = noted if place.sink.typed else (frame.cast(pl.String) for frame in noted)
+            summary.bytes = place.write(given, COLUMNS)
+        if rights is not None:
+            summary.changes = rights.write_changes(summary.failed)
     return summary
 
 
