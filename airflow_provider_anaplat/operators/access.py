@@ -40,8 +40,8 @@ class AnaplatAccessReportOperator(AnaplatOperator):
 
     With ``compare_with``, a second file says who ``gained`` and who ``lost`` what since an earlier report: a
     column ``change``, and those of the report. A right is a user, a resource and the three flags: where a flag
-    differs, one was lost and one gained; another name, or other sources, are no change. A user who is in one of the reports
-    alone has gained or lost all; of one whose rights could not be read this time, nothing is said.
+    differs, one was lost and one gained; another name, or other sources, are no change. A user who is in one
+    of the reports alone has gained or lost all; of one whose rights could not be read this time, nothing is said.
 
     :param user_ids: ids of the users, ``uId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)

@@ -196,3 +196,14 @@ def test_access_writes_a_report_and_tells_who_is_missing(
     ended = anaplat("access", report, "--users-from", listed, "--json")
     assert (ended.code, ended.json["failed"]) == (8, 1)
     assert anaplat("access", report).code == 2
+
+
+def test_access_compares_with_an_earlier_report(anaplat: Anaplat, platform: Simulator, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv.gz", tmp_path / "new.ndjson"
+    anaplat("access", old, "--user", "u1")
+    platform.platform.authorized_datasets["u1"] = [{"id": "ds9", "name": "n"}]
+    given = ("access", new, "--user", "u1", "--compare-with", old)
+    found = anaplat(*given, "--json").json
+    assert (found["gained"], found["lost"], found["changesPath"]) == (1, 0, str(tmp_path / "new-changes.ndjson"))
+    assert anaplat(*given, "--on-changes", "fail").code == 8
+    assert anaplat("access", new, "--user", "u1", "--compare-with", tmp_path / "gone.csv").code == 7

@@ -172,9 +172,10 @@ def test_an_earlier_report_that_is_cut_off_is_an_error_before_any_request(
     old = tmp_path / f"old.{file_format}"
     report(old)
     asked = len(platform.ledger)
+    why = "is no whole" if file_format == "parquet" else "its compression is damaged"
     for damaged in damages(old.read_bytes()):
         old.write_bytes(damaged)
-        with pytest.raises(AirflowFailException, match="is no whole access report"):
+        with pytest.raises(AirflowFailException, match=why):
             report(tmp_path / "new.csv", compare_with=str(old))
     assert len(platform.ledger) == asked
     assert list(tmp_path.iterdir()) == [old]
