@@ -26,6 +26,15 @@ from airflow_provider_anaplat.output.reading import DamagedFileError, rows_of
 from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.output.streams import COMPRESSIONS
 
+__all__ = [
+    "Changes",
+    "Comparison",
+    "Rights",
+    "changes_path_of",
+    "compared",
+    "comparison_of",
+]
+
 _ROWS_PER_FRAME = 10_000
 _SHOWN = 5  # changes in an error
 _IDS = NAMES[:3]

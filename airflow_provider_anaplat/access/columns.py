@@ -5,6 +5,12 @@ from __future__ import annotations
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.output.schema import BOOLEAN
 
+__all__ = [
+    "CHANGE_COLUMNS",
+    "COLUMNS",
+    "NAMES",
+]
+
 COLUMNS = tuple(
     Column(name=name, fd_type=fd_type)
     for name, fd_type in (

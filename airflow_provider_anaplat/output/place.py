@@ -17,6 +17,7 @@ from airflow_provider_anaplat.output.streams import COMPRESSIONS, compressed
 
 __all__ = [
     "Place",
+    "has_format",
     "place_named",
 ]
 

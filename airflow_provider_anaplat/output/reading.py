@@ -18,6 +18,12 @@ import polars as pl
 from airflow_provider_anaplat.output.formats import FileFormat
 from airflow_provider_anaplat.output.place import Place
 
+__all__ = [
+    "DamagedFileError",
+    "Row",
+    "rows_of",
+]
+
 Row = tuple[int, Sequence[Any]]
 
 # Each piece is looked for from the beginning of its row group, so small ones would take long.
