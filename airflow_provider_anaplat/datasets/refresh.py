@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client import AnaplatClient
@@ -36,6 +36,9 @@ IfRunning = Literal["follow", "fail", "request"]
 
 _KEY = "anaplat_refresh"
 _LOOKS_AFTER_A_LOST_ANSWER = 3
+_SECOND = timedelta(seconds=1)
+# Of the platform's clock, which is known to within a second. A last update that is further ahead is none of now.
+_LONGEST_SECOND = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,20 @@ class Refresh:
             log.info("Dataset %s is %r: following the update that runs", self._wish.ds_id, dataset.status)
             # When the platform sets `utime` of an update that runs is not known: its end is its status alone.
             return self._note(Asked(summary, None, accepted=True))
+        self._let_second_pass(dataset.utime)
         return self._ask(self._note(Asked(summary, summary["utime"])))
+
+    def _let_second_pass(self, utime: datetime | None) -> None:
+        """Wait until the platform's clock has left the second of the last update.
+
+        It shows whole seconds, so that an update that ends within the same one would never be seen.
+        """
+        if utime is None:
+            return
+        platform_now = self._client.earliest_platform_time(datetime.now(UTC))
+        left = (utime + _SECOND - platform_now).total_seconds()
+        if 0 < left < _LONGEST_SECOND:
+            time.sleep(left)
 
     def _ask(self, asked: Asked) -> Asked:
         try:

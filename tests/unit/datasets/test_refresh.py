@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,24 @@ def test_what_was_there_before_is_noted(refresh: Any, dataset: StoredDataset) ->
     found = refresh().ask()
     assert (found.dataset["dsId"], found.utime, found.task_id) == ("ds1", found.dataset["utime"], "refresh-ds1")
     assert dataset.fields()["utime"] == before
+
+
+def test_an_update_is_asked_for_when_the_second_of_the_last_one_has_passed(
+    refresh: Any, platform: Simulator, dataset: StoredDataset
+) -> None:
+    dataset.utime = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+    asked_at: list[datetime] = []
+    platform.inject("refresh_dataset", replies.reset(), when=lambda _: bool(asked_at.append(datetime.now(UTC))))
+
+    refresh().ask()
+
+    assert asked_at[0] >= dataset.utime + timedelta(seconds=1)
+
+
+def test_a_last_update_that_is_far_ahead_is_not_waited_for(refresh: Any, dataset: StoredDataset) -> None:
+    dataset.utime = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+
+    assert refresh().ask().accepted
 
 
 def test_a_body_goes_along(refresh: Any, platform: Simulator) -> None:
