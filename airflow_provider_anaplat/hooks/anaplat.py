@@ -164,7 +164,9 @@ def _client(conn_id: str, connection: Any, extra: dict[str, Any], store: TokenSt
 
 
 def _base_url(connection: Any) -> str:
-    return str(_arguments(connection, connection.extra_dejson)["base_url"])
+    from airflow_provider_anaplat.client._http.checks import checked_base_url
+
+    return checked_base_url(_arguments(connection, connection.extra_dejson)["base_url"])
 
 
 def _arguments(connection: Any, extra: dict[str, Any]) -> dict[str, Any]:

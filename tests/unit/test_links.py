@@ -147,3 +147,17 @@ def test_a_link_that_cannot_be_kept_fails_no_task(dataset: str, caplog: pytest.L
     context: Any = {"ti": Broken()}
     AnaplatDatasetLink().note(operator, context, {"dsId": dataset, "dirId": "root"})
     assert "has no link 'Dataset': the API server is gone" in caplog.text
+
+
+def test_an_address_with_a_password_is_in_no_link(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
+    connect(host="https://ann:hunter2hunter2@bi.example.com", password="the application token")
+    operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
+    task = Task()
+    context: Any = {"ti": task}
+
+    AnaplatDatasetLink().note(operator, context, {"dsId": "ds1", "dirId": "root"})
+
+    assert task.xcoms == {}
+    assert not hasattr(operator, "anaplat_links")
+    assert "The task has no link" in caplog.text
+    assert "hunter2" not in caplog.text
