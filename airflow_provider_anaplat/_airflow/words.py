@@ -12,6 +12,7 @@ WORDS = {
     "encoding": ("utf-8", "utf-8-sig", "gb18030"),
     "existing_users": ("error", "skip"),
     "if_exists": ("reuse", "fail", "create"),
+    "if_unchanged": ("export", "skip", "return"),
     "if_running": ("follow", "fail", "request"),
     "in_doubt": ("fail", "resend"),
     "mode": ("replace", "append", "upsert"),

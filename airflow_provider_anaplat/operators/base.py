@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.models import Column
     from airflow_provider_anaplat.lineage import Name
-    from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
+    from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, OnChange
     from airflow_provider_anaplat.rows.pages import RowQuery
     from airflow_provider_anaplat.rows.targets import Target
 
@@ -164,12 +164,17 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
 
     def export_to(self, target: Target, ds_id: str) -> ExportSummary:
         """Export the rows of a dataset to a target."""
-        from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
+        from airflow_provider_anaplat.rows.export import export_rows
 
-        plan = ExportPlan(self.row_query(ds_id), target, self.on_cast_error, self.on_change, self.max_restarts)
         keep_large_blocks_apart()
         with closing(self.client()) as client:
-            return export_rows(client, plan)
+            return export_rows(client, self.plan(target, ds_id))
+
+    def plan(self, target: Target, ds_id: str) -> ExportPlan:
+        """Return what to export where."""
+        from airflow_provider_anaplat.rows.export import ExportPlan
+
+        return ExportPlan(self.row_query(ds_id), target, self.on_cast_error, self.on_change, self.max_restarts)
 
     def succeed(self, context: Context, result: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
         """Say in the events of the task's assets what it has written, note it for OpenLineage, and return it.

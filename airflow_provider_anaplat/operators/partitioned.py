@@ -20,7 +20,7 @@ __all__ = [
     "partitioned_export",
 ]
 
-_OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")
+_OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file", "if_unchanged")
 
 
 def partitioned_export(
@@ -56,8 +56,8 @@ def partitioned_export(
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
     :param kwargs: further arguments of its three tasks: Airflow's, such as ``retries`` or ``queue``, and those of
-        :class:`AnaplatExportRowsOperator` but ``filter``, ``max_rows``, ``rows_per_file``, ``on_change`` and
-        ``max_restarts``
+        :class:`AnaplatExportRowsOperator` but ``filter``, ``max_rows``, ``rows_per_file``, ``on_change``,
+        ``max_restarts`` and ``if_unchanged``
 
     The task ``commit`` returns what :class:`AnaplatExportRowsOperator` returns, and ``parts``, their number.
     """

@@ -66,6 +66,7 @@ class ExportSummary:
     :param bytes: size of the file, or of all parts; None where the target knows no size
     :param parent_dir_id: id of the directory that the dataset is in, where it is in one
     :param read: the columns as the platform describes them
+    :param snapshot: the state of the dataset that the rows are of
     """
 
     rows: int
@@ -75,6 +76,7 @@ class ExportSummary:
     bytes: int | None
     parent_dir_id: str | None = None
     read: tuple[Column, ...] = ()
+    snapshot: Snapshot | None = None
 
 
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
@@ -122,8 +124,17 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     progress.finish(target, size)
-    version, utime = reader.snapshot.version, reader.snapshot.utime
-    return ExportSummary(progress.rows, len(columns), version, utime, size, reader.parent_dir_id, reader.columns)
+    snapshot = reader.snapshot
+    return ExportSummary(
+        progress.rows,
+        len(columns),
+        snapshot.version,
+        snapshot.utime,
+        size,
+        reader.parent_dir_id,
+        reader.columns,
+        snapshot,
+    )
 
 
 def _log_restart(state: tenacity.RetryCallState) -> None:

@@ -40,13 +40,14 @@ def anaplat_deployment(request: pytest.FixtureRequest) -> Deployment:
 
 
 @pytest.fixture(autouse=True)
-def no_token_in_a_log(platform: Simulator, caplog: pytest.LogCaptureFixture) -> Any:
+def no_token_in_a_log(
+    platform: Simulator, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> Any:
     caplog.set_level(logging.DEBUG)
     yield
     tokens = [platform.token, *(issued.value for issued in platform.platform.sign_ins.issued)]
     formatter = logging.Formatter("%(message)s")  # with the traceback
-    logged = "\n".join(map(formatter.format, caplog.get_records("call")))
-    assert logged
+    logged = "\n".join([*map(formatter.format, caplog.get_records("call")), *capfd.readouterr()])
     assert [token for token in tokens if token in logged] == []
 
 

@@ -27,6 +27,7 @@ from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
 from airflow_provider_anaplat.rows.targets import MANIFEST, FileTarget, PartsTarget
+from airflow_provider_anaplat.rows.unchanged import LastExport
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 SINKS: list[Sink] = [CsvSink(), NdjsonSink(), ParquetSink()]
@@ -105,6 +106,27 @@ def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Si
     manifest = json.loads((bucket / "_manifest.json").read_text())
     read = [n for part in manifest["files"] for n in column_n(bucket / part["path"], sink)]
     assert read == list(range(9))
+
+
+@pytest.mark.parametrize("rows_per_file", [None, 8])
+def test_objects_are_known_again_until_others_take_their_place(
+    client: AnaplatClient, platform: Simulator, bucket: Any, rows_per_file: int | None
+) -> None:
+    platform.platform.add_dataset("numbers", numbers(30))
+    place = Place(bucket if rows_per_file else bucket / "rows.csv", CsvSink())
+    target = PartsTarget(place, rows_per_file) if rows_per_file else FileTarget(place)
+    last = LastExport(ExportPlan(RowQuery("ds1"), target))
+    path = bucket / "part-00002.csv" if rows_per_file else place.path
+    assert last.find_unchanged(client) is None
+    summary = last.export(client)
+
+    found = last.find_unchanged(client)
+    assert found is not None
+    assert (found.rows, found.bytes, found.snapshot) == (30, summary.bytes, summary.snapshot)
+
+    elsewhere = type(path.fs)(**path.fs.storage_options, skip_instance_cache=True)
+    elsewhere.pipe_file(path.path, path.read_bytes().replace(b"1", b"7"))
+    assert last.find_unchanged(client) is None
 
 
 def left_of(path: Any, group: str = "") -> str:

@@ -1,0 +1,189 @@
+"""An export whose dataset, query, format and file are those of the last one is not done again; any other is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import numbers
+
+from airflow_provider_anaplat import AnaplatExportRowsOperator, partitioned_export
+from airflow_provider_anaplat._airflow.releases import (
+    AirflowFailException,
+    AirflowSkipException,
+)
+from airflow_provider_anaplat.errors import AnaplatError
+from airflow_provider_anaplat.simulator import Simulator, replies
+
+Export = Callable[..., dict[str, Any]]
+BELOW_7 = {
+    "combineType": "AND",
+    "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [7]}}],
+}
+
+
+@pytest.fixture(autouse=True)
+def dataset(platform: Simulator) -> Any:
+    return platform.platform.add_dataset("numbers", numbers(30))
+
+
+@pytest.fixture
+def export(connect: Callable[..., None], platform: Simulator, tmp_path: Path) -> Export:
+    connect(platform, extra={"max_retries": 0})
+
+    def export(**arguments: Any) -> dict[str, Any]:
+        arguments = {
+            "ds_id": "ds1",
+            "output_path": str(tmp_path / "rows.csv"),
+            "if_unchanged": "return",
+            **arguments,
+        }
+        result: dict[str, Any] = AnaplatExportRowsOperator(task_id="export", **arguments).execute({})
+        return result
+
+    return export
+
+
+def asked(platform: Simulator) -> list[tuple[int, int]]:
+    return [(request.body["offset"], request.body["limit"]) for request in platform.requests("read_rows")]
+
+
+@pytest.mark.parametrize("parts", [{}, {"rows_per_file": 10}], ids=["file", "parts"])
+@pytest.mark.parametrize("file_format", ["csv", "ndjson.gz", "parquet"])
+def test_nothing_is_done_twice(
+    export: Export, platform: Simulator, tmp_path: Path, parts: dict[str, int], file_format: str
+) -> None:
+    arguments = {"output_path": str(tmp_path / "rows"), "file_format": file_format, **parts}
+    first = export(**arguments)
+    before = len(asked(platform))
+
+    second = export(**arguments)
+
+    assert asked(platform)[before:] == [(0, 1)]
+    assert second == {**first, "unchanged": True}
+    assert "unchanged" not in first
+
+
+def test_a_task_is_skipped_where_that_is_wished(export: Export) -> None:
+    export()
+
+    with pytest.raises(AirflowSkipException, match="ds1 has not changed"):
+        export(if_unchanged="skip")
+
+
+def test_by_default_it_is_done_again_and_nothing_is_left_beside(export: Export, tmp_path: Path) -> None:
+    export(if_unchanged="export")
+    assert "unchanged" not in export(if_unchanged="export")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"sort_by": "n"},
+        {"sort_by": "n", "sort_type": "desc"},
+        {"filter": BELOW_7},
+        {"max_rows": 7},
+        {"on_cast_error": "null"},
+        {"delimiter": ";"},
+        {"header": False},
+        {"encoding": "gb18030"},
+        {"csv_formulas": "escape"},
+        {"file_format": "ndjson"},
+        {"file_format": "csv.gz"},
+    ],
+    ids=str,
+)
+def test_another_query_or_format_is_exported(export: Export, other: dict[str, Any]) -> None:
+    export()
+
+    assert "unchanged" not in export(**other)
+    assert export(**other)["unchanged"]
+
+
+def test_another_way_to_ask_is_not_another_query(export: Export) -> None:
+    export()
+
+    assert export(concurrency=1, memory_mb=512)["unchanged"]
+
+
+def test_another_dataset_is_exported(export: Export, platform: Simulator) -> None:
+    platform.platform.add_dataset("others", numbers(30))
+    export()
+
+    assert "unchanged" not in export(ds_id="ds2")
+
+
+def test_an_updated_dataset_is_exported(export: Export, platform: Simulator) -> None:
+    export()
+    platform.platform.refresh("ds1", numbers(31))
+
+    found = export()
+
+    assert (found["rows"], "unchanged" in found) == (31, False)
+
+
+def test_a_file_that_was_changed_or_is_gone_is_written_again(export: Export, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    export()
+    whole = path.read_bytes()
+
+    path.write_bytes(whole.replace(b"1", b"7"))
+    assert "unchanged" not in export()
+    assert path.read_bytes() == whole
+
+    path.unlink()
+    assert "unchanged" not in export()
+    assert path.read_bytes() == whole
+
+    os.utime(path, (0, 0))
+    assert "unchanged" not in export()
+
+
+def test_a_part_that_is_gone_is_written_again(export: Export, tmp_path: Path) -> None:
+    arguments = {"output_path": str(tmp_path / "rows"), "file_format": "csv", "rows_per_file": 10}
+    export(**arguments)
+    (tmp_path / "rows" / "part-00002.csv").unlink()
+
+    assert "unchanged" not in export(**arguments)
+    assert (tmp_path / "rows" / "part-00002.csv").exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": {}}', b"\xff", "without a summary"])
+def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | str) -> None:
+    export()
+    (note,) = tmp_path.glob(".anaplat-export-*.json")
+    if isinstance(damage, str):
+        damage = json.dumps({**json.loads(note.read_bytes()), "summary": {}}).encode()
+    note.write_bytes(damage)
+
+    assert "unchanged" not in export()
+    assert export()["unchanged"]
+
+
+def test_an_export_that_fails_notes_nothing(export: Export, platform: Simulator) -> None:
+    export()
+    platform.platform.refresh("ds1", numbers(30))
+    platform.inject("read_rows", replies.reset(), when=lambda body: body["limit"] > 1)
+
+    with pytest.raises(AnaplatError):
+        export()
+
+    assert "unchanged" not in export()
+
+
+def test_a_misspelt_word_falls_open_nowhere(export: Export, platform: Simulator) -> None:
+    with pytest.raises(AirflowFailException, match="if_unchanged is 'Skip'"):
+        export(if_unchanged="Skip")
+
+    assert asked(platform) == []
+
+
+def test_several_workers_do_not_take_it() -> None:
+    with pytest.raises(TypeError, match="if_unchanged"):
+        partitioned_export("group", ds_id="ds1", output_path="rows", partitions=2, if_unchanged="skip")
