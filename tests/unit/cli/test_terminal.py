@@ -55,7 +55,7 @@ def test_a_restart_is_told_above_the_bar(platform: Simulator, tmp_path: Path) ->
     platform.inject("read_rows", refresh, when=lambda body: body.get("offset") == 100)
     terminal = Terminal("export", "numbers", tmp_path / "numbers.csv", "--concurrency", 1)
     assert terminal.end() == 0
-    assert "Starting again from nothing" in terminal.text
+    assert "Starting again from nothing" in " ".join(terminal.text.split())  # wherever the line is broken
     assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 401
 
 
