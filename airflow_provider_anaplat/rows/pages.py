@@ -170,6 +170,7 @@ class PageReader:
         start = ahead[-1].end if ahead else self._position
         stopped = threading.Event()
         pool = ThreadPoolExecutor(self._query.concurrency, thread_name_prefix="anaplat-rows")
+        replan = False
         try:
             while True:
                 while start < end and len(ahead) < min(self._query.concurrency, self.budget.requests()):
@@ -186,13 +187,15 @@ class PageReader:
                     self._pass(*read[0])
                     yield read.pop(0)[0]
                 if self._position < segment_end:
+                    replan = True
                     return
         finally:
             stopped.set()
             for segment in ahead:
                 segment.turn.set()
             ahead.clear()
-            pool.shutdown(wait=False, cancel_futures=True)
+            # A new plan's requests wait for those in flight, or there would be more than `concurrency`.
+            pool.shutdown(wait=replan, cancel_futures=True)
 
     def _segment(
         self, start: int, end: int, asked_end: int, turn: threading.Event, stopped: threading.Event

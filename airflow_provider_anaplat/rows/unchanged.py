@@ -35,7 +35,7 @@ _SUMMARY = ("rows", "columns", "version", "utime", "bytes", "parent_dir_id")
 class LastExport:
     """The last export to a place, as the note beside its file tells.
 
-    The note names the state of the dataset, a fingerprint of the query and of the format, and what identifies each
+    The note names the state of the dataset, a fingerprint of platform, query and format, and what identifies each
     file as the one that was written: size and time of a local file, and what an object store says of an object.
     A file that is gone or was changed, another query or format, and a note that is missing or damaged are a reason
     to export again; so is a platform that names neither version nor update time.
@@ -54,7 +54,7 @@ class LastExport:
         :raises AnaplatError: the platform does not answer with success
         """
         note = self._note()
-        if note is None or note["fingerprint"] != self._fingerprint() or not self._has_files(note["files"]):
+        if note is None or note["fingerprint"] != self._fingerprint(client) or not self._has_files(note["files"]):
             return None
         snapshot = PageReader(client, replace(self.plan.query, max_rows=0, sort_by=None)).snapshot
         if _plain(asdict(snapshot)) != note["snapshot"] or (snapshot.version is None and snapshot.utime is None):
@@ -69,7 +69,7 @@ class LastExport:
         """
         summary = export_rows(client, self.plan)
         note = {
-            "fingerprint": self._fingerprint(),
+            "fingerprint": self._fingerprint(client),
             "snapshot": asdict(summary.snapshot) if summary.snapshot else None,
             "files": {name: _identity(self._folder / name) for name in self._written()},
             "summary": {name: getattr(summary, name) for name in _SUMMARY},
@@ -96,7 +96,7 @@ class LastExport:
         of_file = sha256(os.fsencode(self._target.place.path.name)).hexdigest()[:16]
         return self._folder / f".anaplat-export-{of_file}.json"
 
-    def _fingerprint(self) -> str:
+    def _fingerprint(self, client: AnaplatClient) -> str:
         place = self._target.place
         query = {
             field.name: getattr(self.plan.query, field.name)
@@ -105,6 +105,7 @@ class LastExport:
         }
         what = {
             "layout": _LAYOUT,
+            "platform": client.base_url,
             "query": query,
             "on_cast_error": self.plan.on_cast_error,
             "format": [place.sink.file_format, asdict(place.sink), place.compression],  # type: ignore[call-overload]  # each sink is a dataclass
@@ -119,8 +120,8 @@ class LastExport:
             manifest = json.loads((self._folder / MANIFEST).read_bytes())
         return [MANIFEST, *(file["path"] for file in manifest["files"])]
 
-    def _has_files(self, noted: dict[str, str]) -> bool:
-        return all(_identity(self._folder / name) == identity for name, identity in noted.items())
+    def _has_files(self, noted: dict[str, str | None]) -> bool:
+        return all(identity and _identity(self._folder / name) == identity for name, identity in noted.items())
 
     def _note(self) -> dict[str, Any] | None:
         """Return the note; None where there is none that can be read."""

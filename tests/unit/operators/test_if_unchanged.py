@@ -119,6 +119,24 @@ def test_another_dataset_is_exported(export: Export, platform: Simulator) -> Non
     assert "unchanged" not in export(ds_id="ds2")
 
 
+def test_the_same_id_on_another_platform_is_exported(
+    export: Export, connect: Callable[..., None], platform: Simulator
+) -> None:
+    export()
+    connect(host=f"{platform.url.replace('127.0.0.1', 'localhost')}", password=platform.token)
+
+    assert "unchanged" not in export()
+
+
+def test_a_file_that_was_gone_when_it_was_noted_is_written(export: Export, tmp_path: Path) -> None:
+    export()
+    (note,) = tmp_path.glob(".anaplat-export-*.json")
+    note.write_text(json.dumps({**json.loads(note.read_bytes()), "files": {"rows.csv": None}}))
+    (tmp_path / "rows.csv").unlink()
+
+    assert "unchanged" not in export()
+
+
 def test_an_updated_dataset_is_exported(export: Export, platform: Simulator) -> None:
     export()
     platform.platform.refresh("ds1", numbers(31))

@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,6 +34,7 @@ class Heavy:
         self.arrival = arrival
         self.asked: list[tuple[int, int]] = []
         self.sent: list[int] = []
+        self.slow: set[int] = set()  # offsets that are answered slowly, once
 
     def answer(self, offset: int, limit: int) -> bytes:
         self.asked.append((offset, limit))
@@ -54,6 +56,9 @@ def served(heavy: Heavy) -> Iterator[str]:
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if asked["offset"] in heavy.slow:
+                heavy.slow.remove(asked["offset"])
+                time.sleep(0.5)
             body = heavy.answer(asked["offset"], asked["limit"])
             self.send_response(200)
             if heavy.arrival == "in pieces":
@@ -105,6 +110,17 @@ def test_a_page_size_and_a_concurrency_are_upper_bounds() -> None:
     with served(heavy) as url:
         assert read(url, page_size=70, concurrency=2) == list(range(300))
     assert {limit for _, limit in heavy.asked} == {70}
+
+
+def test_a_new_plan_begins_when_the_requests_of_the_old_one_have_ended() -> None:
+    heavy = Heavy([LIGHT] * 21_000 + [HEAVY] * 6_000)
+    heavy.slow = {23_000, 25_000}
+    with served(heavy) as url:
+        assert read(url, memory_mb=64, page_size=2_000, concurrency=3) == list(range(27_000))
+    answered = [offset for offset, _ in heavy.asked]
+    # Those two were planned before it was known what rows weigh from 21,000 on; the new plan begins behind a page.
+    new_plan = next(number for number, offset in enumerate(answered) if 21_000 < offset < 23_000)
+    assert max(answered.index(23_000), answered.index(25_000)) < new_plan
 
 
 def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
