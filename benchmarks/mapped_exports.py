@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rows import page_server
+from page_server import page_server
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests"))
@@ -49,7 +49,7 @@ def measure(max_connections: int | None) -> None:
     from system.deployment import Deployment
 
     extra = {} if max_connections is None else {"max_connections": max_connections}
-    with tempfile.TemporaryDirectory() as folder, page_server(ROWS, PAGE_SIZE, LATENCY) as url:
+    with tempfile.TemporaryDirectory() as folder, page_server(ROWS, LATENCY) as url:
         home, files, dag = Path(folder, "airflow"), Path(folder, "files"), Path(folder, "exports.py")
         home.mkdir()
         files.mkdir()

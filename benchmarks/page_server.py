@@ -1,71 +1,46 @@
-"""A server that answers every page of a dataset with bytes rendered in advance, so that clients are what is timed.
+"""A server of one table whose answers cost it next to nothing, so that clients are what is timed.
 
 A GET of any path answers how many pages were asked for, and how many at the same time at most.
-``python benchmarks/page_server.py ROWS PAGE_SIZE LATENCY`` prints its address and serves until it is stopped.
+``python benchmarks/page_server.py TABLE LATENCY`` prints its address and serves until it is stopped; TABLE is the
+name of a shape, or the number of rows of the usual table.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import threading
 import time
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-COLUMNS = [
-    *({"name": f"int_{i}", "fdType": "LONG"} for i in range(6)),
-    *({"name": f"double_{i}", "fdType": "DOUBLE"} for i in range(4)),
-    *({"name": f"text_{i}", "fdType": "STRING"} for i in range(8)),
-    *({"name": f"day_{i}", "fdType": "DATE"} for i in range(2)),
-]
-DIFFERENT_PAGES = 10  # a dataset of more pages repeats their rows
+from tables import SHAPES, Pages, bench
 
 
-def rendered(rows: int, page_size: int, number: int) -> bytes:
-    """Render a page with cells of many lengths, some null and some empty."""
-    return rendered_rows(rows, page_size, number * page_size, page_size)
+@contextmanager
+def page_server(table: str | int, latency: float = 0) -> Iterator[str]:
+    """Start a server in a process of its own and yield its address.
 
-
-def rendered_rows(rows: int, page_size: int, first: int, limit: int) -> bytes:
-    """Render rows from any one on, which a client may ask for that looks whether its offsets count."""
-    head = {
-        "dsId": "bench", "name": "bench", "status": "FINISHED", "version": 1, "rowCount": rows,
-        "colCount": len(COLUMNS), "utime": "2026-01-01 00:00:00+0000", "columns": COLUMNS, "preview": [],
-    }  # fmt: skip
-    cells = [_row(n % (DIFFERENT_PAGES * page_size)) for n in range(first, min(first + limit, rows))]
-    text = json.dumps({"result": "ok", "response": head}, separators=(",", ":"))
-    preview = json.dumps(cells, separators=(",", ":"), ensure_ascii=False)
-    return text.replace('"preview":[]', f'"preview":{preview}').encode()
-
-
-def _row(n: int) -> list[str | None]:
-    return [
-        *(str((n * (i + 7919)) % 10 ** (i + 3)) for i in range(6)),
-        *(str((n * (i + 31)) % 100_000 / 64) for i in range(4)),
-        None if n % 11 == 0 else f"customer {n % 5000}",
-        "" if n % 13 == 0 else f"ключ-{n % 977}",
-        f"{n:012d}", "EUR", f"text, with a comma {n % 89}", "北京" if n % 2 else "上海", f"sku-{n % 3511}", "x",
-        f"20{n % 24 + 10}-{n % 12 + 1:02d}-{n % 28 + 1:02d}", "2026-01-31",
-    ]  # fmt: skip
+    :param table: name of a shape, or number of rows of the usual table
+    :param latency: seconds that an answer takes
+    """
+    command = [sys.executable, __file__, str(table), str(latency)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
 
 
 def main() -> None:
     """Serve."""
-    rows, page_size, latency = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    pages = -(-rows // page_size)
-
-    @cache
-    def page(number: int) -> bytes:
-        return rendered(rows, page_size, number)
-
-    for number in range(min(pages, DIFFERENT_PAGES)):
-        page(number)
-    if rows % page_size:
-        page(pages - 1)
-
+    name, latency = sys.argv[1], float(sys.argv[2])
+    pages = Pages(SHAPES[name] if name in SHAPES else bench(int(name)))
     lock = threading.Lock()
     counted = {"pages": 0, "now": 0, "most": 0}
 
@@ -78,28 +53,26 @@ def main() -> None:
                 counted["now"] += 1
                 counted["most"] = max(counted["most"], counted["now"])
             body = self.rfile.read(int(self.headers["content-length"]))
-            offset = int(re.search(rb'"offset": ?(\d+)', body)[1])  # type: ignore[index]  # always there
-            limit = int(re.search(rb'"limit": ?(\d+)', body)[1])  # type: ignore[index]  # likewise
-            number = offset // page_size
-            partial = number == pages - 1 and rows % page_size
+            offset, limit = (
+                int(re.search(rb'"%s": ?(\d+)' % key, body)[1])  # type: ignore[index]  # always there
+                for key in (b"offset", b"limit")
+            )
             time.sleep(latency)
-            if offset % page_size or limit < page_size:
-                answer = rendered_rows(rows, page_size, offset, limit)
-            else:
-                answer = page(number if partial else number % DIFFERENT_PAGES)
+            answer = pages.answer(offset, limit)
             with lock:  # before the answer, after which the client may ask anew
                 counted["now"] -= 1
             self._answer(answer)
 
         def do_GET(self) -> None:
-            self._answer(json.dumps(counted).encode())
+            self._answer([json.dumps(counted).encode()])
 
-        def _answer(self, answer: bytes) -> None:
+        def _answer(self, answer: Sequence[bytes | memoryview]) -> None:
             self.send_response(200)
             self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(answer)))
+            self.send_header("content-length", str(sum(map(len, answer))))
             self.end_headers()
-            self.wfile.write(answer)
+            for piece in answer:
+                self.wfile.write(piece)
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""

@@ -11,31 +11,27 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from page_server import page_server
 
 HERE = Path(__file__).parent
 MEMORY = Path("/dev/shm")
 RUNS = 5
 
 
-@contextmanager
-def page_server(rows: int, page_size: int, latency: float = 0) -> Iterator[str]:
-    """Start the server and yield its address."""
-    command = [sys.executable, str(HERE / "page_server.py"), str(rows), str(page_size), str(latency)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().strip()
-        finally:
-            server.terminate()
-
-
-def measure(way: str, url: str, rows: int, page_size: int, concurrency: int = 4) -> tuple[float, float]:
+def measure(
+    way: str, url: str, rows: int, page_size: int, concurrency: int = 4, memory_mb: int = 256
+) -> tuple[float, float]:
     """Return the seconds and the growth in MB of one run."""
     environment = {**os.environ, **({"TMPDIR": str(MEMORY)} if MEMORY.is_dir() else {})}
-    command = [sys.executable, str(HERE / "ways.py"), way, url, str(rows), str(page_size), str(concurrency)]
+    command = [
+        sys.executable,
+        str(HERE / "ways.py"),
+        way,
+        url,
+        *map(str, (rows, page_size, concurrency, memory_mb)),
+    ]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     line = next(line for line in output.splitlines() if line.startswith("FIGURES"))
     seconds, growth = map(float, line.split()[1:])
@@ -49,7 +45,7 @@ def speed() -> None:
         "floor", "requests+csv", "operator csv", "operator ndjson", "pandas parquet", "operator parquet",
     )  # fmt: skip
     runs: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
-    with page_server(500_000, 50_000) as url:
+    with page_server(500_000) as url:
         for _ in range(RUNS):  # in turns, since a machine's speed changes with the minutes
             for way in ways:
                 runs[way].append(measure(way, url, 500_000, 50_000))
@@ -69,7 +65,7 @@ def memory() -> None:
     """The same memory at ten times the rows, and less of it with smaller pages."""
     print("\nGrowth of memory, operator\n")
     for rows, page_size in ((500_000, 50_000), (5_000_000, 50_000), (500_000, 10_000), (5_000_000, 10_000)):
-        with page_server(rows, page_size) as url:
+        with page_server(rows) as url:
             for way in ("operator csv", "operator parquet"):
                 _, growth = measure(way, url, rows, page_size)
                 print(f"{way:<18}{rows:>10,} rows, pages of {page_size:>6,}: {growth:>5.0f} MB", flush=True)
@@ -79,7 +75,7 @@ def concurrency() -> None:
     """A platform that takes half a second for a page, and 40 pages."""
     print("\n40 pages of 1,000 rows, half a second each\n")
     seconds = {}
-    with page_server(40_000, 1_000, 0.5) as url:
+    with page_server(40_000, 0.5) as url:
         for requests_at_a_time in (1, 8):
             seconds[requests_at_a_time], _ = measure("operator csv", url, 40_000, 1_000, requests_at_a_time)
             print(f"concurrency={requests_at_a_time}: {seconds[requests_at_a_time]:.2f} s", flush=True)

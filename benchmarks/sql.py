@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from rows import page_server
+from page_server import page_server
 from ways import answers, memory
 
 ROWS, PAGE_SIZE = 500_000, 50_000
@@ -67,9 +67,9 @@ WAYS: dict[str, Any] = {
 
 def create_table() -> None:
     """Create the table that is loaded, empty."""
-    from page_server import COLUMNS
+    from tables import BENCH_COLUMNS
 
-    columns = ", ".join(f"{column['name']} {TYPES[column['fdType']]}" for column in COLUMNS)
+    columns = ", ".join(f"{column['name']} {TYPES[column['fdType']]}" for column in BENCH_COLUMNS)
     hook().run([f"DROP TABLE IF EXISTS {TABLE}", f"CREATE TABLE {TABLE} ({columns})"])
 
 
@@ -124,7 +124,7 @@ def main() -> None:
     print(f"{'way':<52}{'seconds':>9}{'memory':>10}{'÷ operator':>12}")
     contents = set()
     ours = 0.0  # the operator comes first
-    with page_server(ROWS, PAGE_SIZE) as url:
+    with page_server(ROWS) as url:
         for way in WAYS:
             seconds, growth, loaded = measure(way, url)
             contents.add(loaded)

@@ -1,7 +1,7 @@
 """The ways of getting a dataset's rows into a file that ``benchmarks/rows.py`` compares, one function each.
 
-Run as ``python benchmarks/ways.py WAY URL ROWS PAGE_SIZE CONCURRENCY``, it prints seconds and growth of the peak
-memory in MB over the process with everything imported.
+Run as ``python benchmarks/ways.py WAY URL ROWS PAGE_SIZE CONCURRENCY MEMORY_MB``, it prints seconds and growth of
+the peak memory in MB over the process with everything imported.
 """
 
 from __future__ import annotations
@@ -14,13 +14,30 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from page_server import COLUMNS
+from tables import BENCH_COLUMNS
 
 DLT_TYPES = {"LONG": "bigint", "DOUBLE": "double", "STRING": "text", "DATE": "date"}
 DATA = "/public-api/data-source/bench/data"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a way has to do.
+
+    :param url: of the server
+    :param folder: where its files go
+    """
+
+    url: str
+    rows: int
+    page_size: int
+    concurrency: int
+    memory_mb: int
+    folder: Path
 
 
 def answers(url: str, rows: int, page_size: int) -> Iterator[bytes]:
@@ -33,31 +50,31 @@ def answers(url: str, rows: int, page_size: int) -> Iterator[bytes]:
         yield answer.content
 
 
-def floor(url: str, rows: int, page_size: int, _concurrency: int, _folder: Path) -> None:
+def floor(job: Job) -> None:
     """Read and parse the same bytes, and keep nothing."""
     import simdjson
 
     parser = simdjson.Parser()
-    for content in answers(url, rows, page_size):
+    for content in answers(job.url, job.rows, job.page_size):
         document: Any = parser.parse(content)
         assert len(document["response"]["preview"])
         del document
 
 
-def requests_csv(url: str, rows: int, page_size: int, _concurrency: int, folder: Path) -> None:
+def requests_csv(job: Job) -> None:
     """What users write by hand."""
-    with (folder / "out.csv").open("w", newline="") as file:
+    with (job.folder / "out.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        for content in answers(url, rows, page_size):
+        for content in answers(job.url, job.rows, job.page_size):
             writer.writerows(json.loads(content)["response"]["preview"])
 
 
-def pandas_parquet(url: str, rows: int, page_size: int, _concurrency: int, folder: Path) -> None:
+def pandas_parquet(job: Job) -> None:
     """What users write by hand where they want types."""
     import pandas as pd
 
     frames = []
-    for content in answers(url, rows, page_size):
+    for content in answers(job.url, job.rows, job.page_size):
         response = json.loads(content)["response"]
         names = [column["name"] for column in response["columns"]]
         frames.append(pd.DataFrame(response["preview"], columns=names))
@@ -67,18 +84,18 @@ def pandas_parquet(url: str, rows: int, page_size: int, _concurrency: int, folde
             frame[column["name"]] = pd.to_numeric(frame[column["name"]])
         elif column["fdType"] == "DATE":
             frame[column["name"]] = pd.to_datetime(frame[column["name"]])
-    frame.to_parquet(folder / "out.parquet")
+    frame.to_parquet(job.folder / "out.parquet")
 
 
-def dlt_parquet(url: str, rows: int, page_size: int, _concurrency: int, folder: Path) -> None:
+def dlt_parquet(job: Job) -> None:
     """What a loading tool makes of the same call."""
     import dlt
     from dlt.sources.helpers.rest_client.paginators import OffsetPaginator
     from dlt.sources.rest_api import rest_api_source
 
-    names = [column["name"] for column in COLUMNS]
+    names = [column["name"] for column in BENCH_COLUMNS]
     paginator = OffsetPaginator(
-        limit=page_size,
+        limit=job.page_size,
         offset_body_path="offset",
         limit_body_path="limit",
         total_path="response.rowCount",
@@ -88,38 +105,39 @@ def dlt_parquet(url: str, rows: int, page_size: int, _concurrency: int, folder: 
         "name": "bench",
         "endpoint": endpoint,
         "processing_steps": [{"map": lambda row: dict(zip(names, row, strict=True))}],
-        "columns": {column["name"]: {"data_type": DLT_TYPES[column["fdType"]]} for column in COLUMNS},
+        "columns": {column["name"]: {"data_type": DLT_TYPES[column["fdType"]]} for column in BENCH_COLUMNS},
     }
-    source = rest_api_source({"client": {"base_url": url, "paginator": paginator}, "resources": [resource]})
+    source = rest_api_source({"client": {"base_url": job.url, "paginator": paginator}, "resources": [resource]})
     pipeline = dlt.pipeline(
-        "bench", pipelines_dir=str(folder), destination=dlt.destinations.filesystem(str(folder / "out"))
+        "bench", pipelines_dir=str(job.folder), destination=dlt.destinations.filesystem(str(job.folder / "out"))
     )
     pipeline.run(source, loader_file_format="parquet")
     trace: Any = pipeline.last_trace
-    assert trace.last_normalize_info.row_counts["bench"] == rows
+    assert trace.last_normalize_info.row_counts["bench"] == job.rows
 
 
-def operator(file_format: str) -> Callable[..., None]:
+def operator(file_format: str) -> Callable[[Job], None]:
     """This package's operator."""
 
-    def run(url: str, rows: int, page_size: int, concurrency: int, folder: Path) -> None:
+    def run(job: Job) -> None:
         from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
-        connection = {"conn_type": "anaplat", "host": url, "password": "token"}
+        connection = {"conn_type": "anaplat", "host": job.url, "password": "token"}
         os.environ["AIRFLOW_CONN_ANAPLAT_DEFAULT"] = json.dumps(connection)
         result: dict[str, Any] = AnaplatExportRowsOperator(
             task_id="export",
             ds_id="bench",
-            output_path=str(folder / f"out.{file_format}"),
-            page_size=page_size,
-            concurrency=concurrency,
+            output_path=str(job.folder / f"out.{file_format}"),
+            page_size=job.page_size,
+            concurrency=job.concurrency,
+            memory_mb=job.memory_mb,
         ).execute({})
-        assert result["rows"] == rows
+        assert result["rows"] == job.rows
 
     return run
 
 
-WAYS: dict[str, Callable[..., None]] = {
+WAYS: dict[str, Callable[[Job], None]] = {
     "floor": floor,
     "requests+csv": requests_csv,
     "pandas parquet": pandas_parquet,
@@ -150,7 +168,8 @@ def memory(key: str) -> float:
 
 def main() -> None:
     """Run one way and print its figures."""
-    way, url, rows, page_size, concurrency = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
+    way, url = sys.argv[1:3]
+    rows, page_size, concurrency, memory_mb = map(int, sys.argv[3:])
     for module in IMPORTS.get(way, OPERATOR_IMPORTS).split():
         __import__(module)
     # What the imports made is looked at no more: whether a collection of it (0.15 s, with Airflow imported) falls
@@ -160,7 +179,7 @@ def main() -> None:
     before = memory("VmRSS")
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        WAYS[way](url, rows, page_size, concurrency, Path(folder))
+        WAYS[way](Job(url, rows, page_size, concurrency, memory_mb, Path(folder)))
         seconds = time.perf_counter() - began
     print(f"FIGURES {seconds:.4f} {memory('VmHWM') - before:.0f}")
 
