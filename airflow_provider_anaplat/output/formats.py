@@ -11,11 +11,12 @@ import polars as pl
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.output.counting import Counting
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.schema import arrow_schema, schema_of
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within
-from airflow_provider_anaplat.output.streams import Counting, Encoding, Output, Writable, as_file, encoded
+from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, as_file, encoded
 
 __all__ = [
     "FORMATS",

@@ -10,7 +10,6 @@ from typing import IO, Literal, Protocol, cast
 
 __all__ = [
     "COMPRESSIONS",
-    "Counting",
     "Encoding",
     "Output",
     "Writable",
@@ -90,26 +89,6 @@ class Output:
         except BaseException as error:  # also of a task that is ended in here
             self._failure = error
             raise
-
-
-class Counting(Output):
-    """An output that counts a character among what it took.
-
-    :param character: one byte
-    :ivar counted: how often it was there
-    """
-
-    def __init__(
-        self, character: bytes, write: Callable[[bytes], int | None], flush: Callable[[], object]
-    ) -> None:
-        super().__init__(write, flush)
-        self.counted = 0
-        self._character = character
-
-    def write(self, data: bytes) -> int:
-        """Take a piece."""
-        self.counted += data.count(self._character)
-        return super().write(data)
 
 
 def as_file(output: Writable) -> IO[bytes]:

@@ -27,6 +27,7 @@ from airflow_provider_anaplat.client._http.redaction import redact
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.schema import unique_names
 
 __all__ = [
@@ -41,7 +42,7 @@ _SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 _NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
 _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
-_SLICE = 1 << 20  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
+_SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 # Bytes of a slice for each column, of which a slice of few rows takes more than the rows do.
 _SLICE_PER_COLUMN = 1000
 # What is read of an answer beside its rows.
@@ -236,18 +237,19 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
         return None
     try:
         # Polars pulls what Arrow reads, without Python's lock; read_all() would keep it.
-        lists = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"].explode(**_EXPLODE)
+        objects = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"]
     except _REFUSALS:
         return None
-    rows = lists.explode(**_EXPLODE)
-    if len(lists) != 1 or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
+    lists = objects[0] if len(objects) == 1 else None
+    rows = lists[0] if lists is not None and len(lists) == 1 else None
+    if rows is None or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None
     return rows[1:-1]
 
 
 def _may_be_deep(text: bytes) -> bool:
     """Tell whether lists and objects may be nested deeper than Arrow can stand."""
-    openers = text.count(b"[") + text.count(b"{")
+    openers = occurrences(text, b"[") + occurrences(text, b"{")
     if openers <= _DEEPEST:
         return False
     boundary = _ROW_BOUNDARY.search(text)
