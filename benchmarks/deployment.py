@@ -91,9 +91,9 @@ def is_of_triggerer(process: psutil.Process) -> bool:
 
 def main() -> None:
     """Print the table."""
-    from running import wait_until
-    from system.backends import backends
-    from system.deployment import Deployment
+    from support.backends import backends
+    from support.deployment import Deployment
+    from support.running import wait_until
 
     print(f"{SENSORS} sensors, a list of {DATASETS:,} datasets, an interval of {INTERVAL:g} s, {SECONDS:g} s\n")
     print(f"{'waiting':<10}{'requests/interval':>20}{'CPU':>8}{'stall/second':>15}{'longest':>11}{'memory':>10}")

@@ -46,7 +46,7 @@ def counted(url: str) -> dict[str, int]:
 
 def measure(max_connections: int | None) -> None:
     """Run the exports and print a line of the table."""
-    from system.deployment import Deployment
+    from support.deployment import Deployment
 
     extra = {} if max_connections is None else {"max_connections": max_connections}
     with tempfile.TemporaryDirectory() as folder, page_server(ROWS, LATENCY) as url:
@@ -88,7 +88,7 @@ def run_states(deployment: Any) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    from system.backends import backends
+    from support.backends import backends
 
     print(f"{EXPORTS} exports of {ROWS:,} rows in {ROWS // PAGE_SIZE} pages\n")
     print(

@@ -25,13 +25,13 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name, None)
     os.environ.pop(name.upper(), None)
 
-from rooms import BELOW_AIRFLOW  # noqa: E402
+from support.rooms import BELOW_AIRFLOW  # noqa: E402
 
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
 
 if TYPE_CHECKING:
-    from running import WarmAirflow
+    from support.running import WarmAirflow
 
 # The tests of rooms that never import Airflow say the same on every release, as do those of what such rooms do
 # with servers.
@@ -96,7 +96,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture(scope="session")
 def warm_airflow() -> Iterator[WarmAirflow]:
     """An Airflow that is imported once; whoever uses it lets it begin anew."""
-    from running import WarmAirflow  # not for tests that need no Airflow
+    from support.running import WarmAirflow  # not for tests that need no Airflow
 
     with WarmAirflow(AIRFLOW_HOME / "warm") as airflow:
         yield airflow

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import numbers
-from running import AIRFLOW_2, RELEASE, WarmAirflow, for_this_release
+from support.running import AIRFLOW_2, RELEASE, WarmAirflow, for_this_release
 
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 import requests
 from conftest import LONG, TEXTS, numbers
-from running import AIRFLOW_2
-from steps import Steps, wait
+from support.running import AIRFLOW_2
+from support.steps import Steps, wait
 
 from airflow_provider_anaplat._airflow.releases import TaskDeferred
 from airflow_provider_anaplat.operators.cards import AnaplatExportCardOperator

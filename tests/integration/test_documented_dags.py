@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from markdown import PROJECT, blocks, is_written_for_this_airflow
-from running import WarmAirflow
+from support.markdown import PROJECT, blocks, is_written_for_this_airflow
+from support.running import WarmAirflow
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 

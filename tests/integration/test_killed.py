@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from conftest import numbers
-from running import RELEASE, ForkedAirflow, WarmAirflow, wait_until
+from support.running import RELEASE, ForkedAirflow, WarmAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

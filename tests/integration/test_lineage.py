@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from databases import Database, database
 from integration.test_triggerer import COMPONENTS, Airflow, until
-from running import WarmAirflow
+from support.databases import Database, database
+from support.running import WarmAirflow
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.platform import StoredDataset

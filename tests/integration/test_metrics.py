@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from conftest import TEXTS, numbers
 from integration.test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
-from running import RELEASE, RunningAirflow, WarmAirflow
+from support.running import RELEASE, RunningAirflow, WarmAirflow
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

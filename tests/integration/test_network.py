@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 import trustme
-from servers import read_request, relay, serving
+from support.servers import read_request, relay, serving
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient

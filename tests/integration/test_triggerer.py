@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS
-from running import AIRFLOW_2, ForkedAirflow, WarmAirflow, wait_until
+from support.running import AIRFLOW_2, ForkedAirflow, WarmAirflow, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER

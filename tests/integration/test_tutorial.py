@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from conftest import LONG
-from markdown import PROJECT, Block, blocks_of, is_written_for_this_airflow
-from running import free_port
+from support.markdown import PROJECT, Block, blocks_of, is_written_for_this_airflow
+from support.running import free_port
 
 from airflow_provider_anaplat.client import AnaplatClient
 

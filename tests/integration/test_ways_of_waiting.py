@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from conftest import LONG, TEXTS
-from running import AIRFLOW_2
-from steps import Steps, wait
+from support.running import AIRFLOW_2
+from support.steps import Steps, wait
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -4,10 +4,10 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
-from running import RELEASE
-from system.backends import backends
-from system.deployment import skip_where_impossible
-from system.production import Production, production
+from support.backends import backends
+from support.deployment import skip_where_impossible
+from support.production import Production, production
+from support.running import RELEASE
 
 # Why a test cannot pass before Airflow 3.3; 3.2 passes all others.
 NEEDS_AIRFLOW_3_3 = {

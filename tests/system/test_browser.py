@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from airflow import __version__ as airflow_version
 from conftest import numbers
-from system.browser import WebAirflow, chromium, screenshot, skip_where_impossible
+from support.browser import WebAirflow, chromium, screenshot, skip_where_impossible
 
 from airflow_provider_anaplat.client import defaults
 from airflow_provider_anaplat.client._http.transport import Settings

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 from conftest import numbers
-from system.production import Production
+from support.production import Production
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.simulator.replies import Fault

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from conftest import TEXTS
-from running import wait_until
-from system.production import WORKING, Production
+from support.production import WORKING, Production
+from support.running import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)

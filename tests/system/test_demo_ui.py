@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import requests
-from markdown import PROJECT
-from running import free_port
+from support.markdown import PROJECT
+from support.running import free_port
 
 
 def test_the_demo_can_be_looked_at() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import polars as pl
-from running import wait_until
-from system.production import PASSWORD, Production
+from support.production import PASSWORD, Production
+from support.running import wait_until
 
 FLOWN = [("UA", 1400), (None, None)]
 

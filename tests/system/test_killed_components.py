@@ -15,8 +15,8 @@ import polars as pl
 import psutil
 import pytest
 from conftest import TEXTS, numbers
-from running import wait_until
-from system.production import ROWS, SENSORS, WORKING, Production
+from support.production import ROWS, SENSORS, WORKING, Production
+from support.running import wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import numbers
-from running import RELEASE, wait_until
-from system.deployment import Deployment, Task
+from support.deployment import Deployment, Task
+from support.running import RELEASE, wait_until
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -15,8 +15,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 from conftest import numbers
 from cryptography.fernet import Fernet, InvalidToken
-from system.backends import BROKER
-from system.production import MARKS, PASSWORD, PLANTED, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
+from support.backends import BROKER
+from support.production import MARKS, PASSWORD, PLANTED, SECRET_FAULTS, TOKEN, USER_TOKEN, Production
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import numbers
-from running import AIRFLOW_2
+from support.running import AIRFLOW_2
 
 from airflow_provider_anaplat._airflow.releases import Asset, AssetAlias
 from airflow_provider_anaplat.assets import create_asset, sanitize_uri

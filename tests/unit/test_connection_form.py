@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import jsonschema
 import pytest
-from running import AIRFLOW_2, RELEASE, WarmAirflow
+from support.running import AIRFLOW_2, RELEASE, WarmAirflow
 
 from airflow_provider_anaplat._airflow.releases import Connection
 from airflow_provider_anaplat.client import AnaplatClient

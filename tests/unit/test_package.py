@@ -10,7 +10,7 @@ from typing import Any
 
 import airflow
 import jsonschema
-from running import AIRFLOW_2, RELEASE
+from support.running import AIRFLOW_2, RELEASE
 
 import airflow_provider_anaplat
 from airflow_provider_anaplat.provider_info import get_provider_info

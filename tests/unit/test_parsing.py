@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from running import once
+from support.running import once
 
 import airflow_provider_anaplat
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown import PROJECT, Block, blocks, documents, is_written_for_this_airflow
-from running import for_this_release
+from support.markdown import PROJECT, Block, blocks, documents, is_written_for_this_airflow
+from support.running import for_this_release
 
 from airflow_provider_anaplat.simulator import Simulator
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rooms import BELOW_AIRFLOW, ROOMS
+from support.rooms import BELOW_AIRFLOW, ROOMS
 
 import airflow_provider_anaplat
 

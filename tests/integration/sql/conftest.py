@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import databases
 import pytest
-from databases import DATABASES, DRIVERS, Database, database, set_connection
+from support import databases
+from support.databases import DATABASES, DRIVERS, Database, database, set_connection
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import numbers
-from databases import Database
+from support.databases import Database
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatLoadError

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from conftest import numbers
-from databases import Database
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.databases import Database
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 

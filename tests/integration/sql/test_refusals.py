@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import numbers
-from databases import Database
+from support.databases import Database
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatLoadError, AnaplatRequestError

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from conftest import numbers
-from databases import Database
-from running import WarmAirflow, wait_until
+from support.databases import Database
+from support.running import WarmAirflow, wait_until
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatDatasetChangedError, AnaplatLoadError

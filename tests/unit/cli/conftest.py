@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from commands import TOKEN, Anaplat, Ended, assert_no_secret
+from support.commands import TOKEN, Anaplat, Ended, assert_no_secret
 
 from airflow_provider_anaplat.cli.main import main
 from airflow_provider_anaplat.simulator import Simulator

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from airflow.providers_manager import ProvidersManager
-from commands import TOKEN, Anaplat, assert_no_secret, in_a_process
 from conftest import TEXTS
-from running import AIRFLOW, migrate
+from support.commands import TOKEN, Anaplat, assert_no_secret, in_a_process
+from support.running import AIRFLOW, migrate
 
 from airflow_provider_anaplat.cli.commands import COMMANDS, Group
 from airflow_provider_anaplat.simulator import Simulator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import TOKEN, Anaplat
 from conftest import TEXTS
+from support.commands import TOKEN, Anaplat
 
 from airflow_provider_anaplat.cli.exits import EXITS, exit_code
 from airflow_provider_anaplat.errors import AnaplatError

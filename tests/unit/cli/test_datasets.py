@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from commands import Anaplat
 from conftest import TEXTS, numbers
+from support.commands import Anaplat
 
 from airflow_provider_anaplat.client.models import Dataset
 from airflow_provider_anaplat.simulator import Simulator, replies

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from commands import Anaplat, in_a_process
 from conftest import TEXTS, numbers
+from support.commands import Anaplat, in_a_process
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

@@ -13,10 +13,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from commands import Terminal, held
 from conftest import numbers
 from rich.console import Console
 from rich.text import Text
+from support.commands import Terminal, held
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 

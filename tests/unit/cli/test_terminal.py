@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import SCRIPT, TOKEN, Terminal, held, in_a_process
 from conftest import LONG, TEXTS, numbers
+from support.commands import SCRIPT, TOKEN, Terminal, held, in_a_process
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

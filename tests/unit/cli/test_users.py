@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import Anaplat
+from support.commands import Anaplat
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 

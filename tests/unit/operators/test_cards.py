@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import numbers
-from exports import FORMATS, read_back
+from support.exports import FORMATS, read_back
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.errors import (

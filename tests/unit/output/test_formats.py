@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 import zstandard
 from conftest import TEXTS, numbers
-from exports import FORMATS, export_rows, read_back
+from support.exports import FORMATS, export_rows, read_back
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import LONG, numbers
-from exports import export_rows
+from support.exports import export_rows
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient

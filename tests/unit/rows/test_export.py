@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import LONG, numbers
-from exports import FORMATS, export_rows, read_back
+from support.exports import FORMATS, export_rows, read_back
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import numbers
-from exports import export_rows
+from support.exports import export_rows
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 from conftest import numbers
-from running import wait_until
+from support.running import wait_until
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient

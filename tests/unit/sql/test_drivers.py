@@ -11,7 +11,7 @@ from typing import Any
 import psycopg2
 import pytest
 from conftest import TEXTS, numbers
-from databases import Database, database
+from support.databases import Database, database
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatPermissionError, AnaplatRequestError

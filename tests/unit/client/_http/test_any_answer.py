@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from servers import read_request, serving
+from support.servers import read_request, serving
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import zstandard
 from conftest import LONG
-from servers import read_request, serving
+from support.servers import read_request, serving
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from itertools import count
 
 import pytest
-from servers import read_request, serving
+from support.servers import read_request, serving
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from conftest import LONG
-from running import free_port, wait_until
+
+from support.running import free_port, wait_until
 
 POSTGRES_PORT, REDIS_PORT = free_port(), free_port()
 SERVER = f"postgres@127.0.0.1:{POSTGRES_PORT}"

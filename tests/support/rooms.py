@@ -16,7 +16,7 @@ class Room(NamedTuple):
 
 
 def _rooms() -> list[Room]:
-    text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
+    text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
     _, _, table = text.partition("| rooms |")
     lines = table.partition("\n\n")[0].splitlines()[2:]
     return [

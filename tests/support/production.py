@@ -16,13 +16,13 @@ from urllib.parse import quote, quote_plus
 import psutil
 from conftest import numbers
 from cryptography.fernet import Fernet
-from running import free_port, wait_until
-from servers import read_request, serving
-from system.deployment import Deployment
 
 from airflow_provider_anaplat.simulator import Simulator, Table
+from support.deployment import Deployment
+from support.running import free_port, wait_until
+from support.servers import read_request, serving
 
-DAGS = Path(__file__).parent / "dags"
+DAGS = Path(__file__).parents[1] / "system" / "dags"
 EXAMPLES = Path(__file__).parents[2] / "example_dags"
 DAG_FILES = [
     *(DAGS / f"anaplat_{name}.py" for name in ("faults", "secrets", "threads")),

@@ -17,7 +17,8 @@ import psutil
 import requests
 from airflow import __version__ as airflow_version
 from conftest import LONG, TESTS_HOME
-from warm import Script, WarmPython
+
+from support.warm import Script, WarmPython
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
 RELEASE = tuple(map(int, airflow_version.split(".")[:2]))
@@ -163,7 +164,7 @@ def wait_until(true: Callable[[], object], explain: Callable[[], object] = lambd
 # What the run of a DAG begins with takes far longer than the run itself: to import Airflow and what DAG files
 # import, and from Airflow 3 on to build the API that tasks talk to, in all its versions. Its first request builds
 # it, here one for nothing.
-DAG_FILES = Path(__file__).parent / "integration" / "dags"
+DAG_FILES = Path(__file__).parents[1] / "integration" / "dags"
 BEGINNING = f"""
 import asyncio, json, sys, warnings
 # What Airflow says of this package's code, or of these DAG files, under whatever name it imports them.

@@ -17,8 +17,9 @@ from urllib.parse import quote, urlsplit
 import pytest
 import requests
 from conftest import LONG
-from running import AIRFLOW_2, RunningAirflow, wait_until
-from system.backends import BROKER, SERVER, missing
+
+from support.backends import BROKER, SERVER, missing
+from support.running import AIRFLOW_2, RunningAirflow, wait_until
 
 ENDED = {"success", "failed"}
 

@@ -14,7 +14,7 @@ is_written_for_this_airflow = pytest.mark.skipif(
     importlib.util.find_spec("airflow.dag_processing.dagbag") is None,
     reason="the tutorial and the how-tos are written for the Airflow of today",
 )
-PROJECT = Path(__file__).parents[1]
+PROJECT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n+)?(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,

@@ -92,9 +92,9 @@ class Steps:
 
     def __init__(self) -> None:
         self._processes = multiprocessing.get_context("forkserver")
-        self._processes.set_forkserver_preload(["steps"])
+        self._processes.set_forkserver_preload(["support.steps"])
         with pytest.MonkeyPatch.context() as patch:  # the fork server finds this module by the environment alone
-            patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+            patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
             forkserver.ensure_running()
         self.kill_when: Callable[[], bool] | None = None
 

@@ -15,7 +15,8 @@ import requests
 from airflow import __version__ as airflow_version
 from conftest import LONG
 from packaging.version import Version
-from running import RunningAirflow, wait_until
+
+from support.running import RunningAirflow, wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

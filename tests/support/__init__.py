@@ -1,0 +1,1 @@
+"""What several tests need: servers, databases, terminals, warm processes, and readers of the documents."""
