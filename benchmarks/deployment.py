@@ -12,11 +12,15 @@ import sys
 import tempfile
 import time
 import urllib.request
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 from waiting import DATASETS, list_server
+
+if TYPE_CHECKING:
+    from support.deployment import Deployment
 
 PROJECT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(PROJECT / "tests"))
@@ -89,6 +93,11 @@ def is_of_triggerer(process: psutil.Process) -> bool:
     return parent is not None and parent.cmdline()[-1:] == ["triggerer"]
 
 
+def all_deferred(deployment: Deployment, dag_id: str) -> bool:
+    """Tell whether each task of a DAG's latest run is deferred."""
+    return {*deployment.task_states(dag_id).values()} == {"deferred"}
+
+
 def main() -> None:
     """Print the table."""
     from support.backends import backends
@@ -113,7 +122,7 @@ def main() -> None:
             report(0, measure(triggerer, heart, url))
             for dag_id in (f"waits_{number}" for number in range(DAGS)):
                 deployment.trigger(dag_id)
-                wait_until(lambda dag_id=dag_id: {*deployment.task_states(dag_id).values()} == {"deferred"})
+                wait_until(partial(all_deferred, deployment, dag_id))
             running = f"{SENSORS + 1} triggers currently running"
             wait_until(lambda: counted(url) and running in deployment.airflow.component_log("triggerer")[-5000:])
             report(SENSORS, measure(triggerer, heart, url))

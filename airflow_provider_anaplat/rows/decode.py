@@ -241,7 +241,7 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
     except _REFUSALS:
         return None
     lists = objects[0] if len(objects) == 1 else None
-    rows = lists[0] if lists is not None and len(lists) == 1 else None
+    rows: pl.Series | None = lists[0] if lists is not None and len(lists) == 1 else None
     if rows is None or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
         return None
     return rows[1:-1]
