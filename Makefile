@@ -15,8 +15,9 @@ INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
 PIP = $$(test -x $(BIN)/uv && echo "$(BIN)/uv pip" || echo "$(BIN)/python -m pip --disable-pip-version-check")
 INSTALL = $(PIP) install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)"
 COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url
-# As many processes as cores. The tests of a file stay together, for what they share, and the longest files come first.
-PROCESSES ?= logical
+# One process more than cores, since some tests wait. The tests of a file stay together, for what they share, and the
+# longest files come first.
+PROCESSES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTED ?= tests/integration tests/unit
 TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
 

@@ -61,6 +61,17 @@ def speed() -> None:
         print(f"Parquet: {ratio:.1f} times as fast as {peer}", flush=True)
 
 
+def frames() -> None:
+    """The same rows as dataframes."""
+    print("\nThe same rows as dataframes\n")
+    ways = "pandas frame", "get_df pandas", "get_df arrow", "get_df polars", "operator parquet"
+    with page_server(500_000) as url:
+        runs = [[measure(way, url, 500_000, 50_000) for way in ways] for _ in range(RUNS)]
+    for number, way in enumerate(ways):
+        seconds, growth = (statistics.median(run[number][figure] for run in runs) for figure in range(2))
+        print(f"{way:<18}{seconds:>9.2f}{growth:>7.0f} MB", flush=True)
+
+
 def memory() -> None:
     """The same memory at ten times the rows, and less of it with smaller pages."""
     print("\nGrowth of memory, operator\n")
@@ -84,5 +95,6 @@ def concurrency() -> None:
 
 if __name__ == "__main__":
     speed()
+    frames()
     memory()
     concurrency()

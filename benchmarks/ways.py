@@ -69,8 +69,8 @@ def requests_csv(job: Job) -> None:
             writer.writerows(json.loads(content)["response"]["preview"])
 
 
-def pandas_parquet(job: Job) -> None:
-    """What users write by hand where they want types."""
+def pandas_frame(job: Job) -> Any:
+    """What users write by hand where they want a typed dataframe."""
     import pandas as pd
 
     frames = []
@@ -84,7 +84,24 @@ def pandas_parquet(job: Job) -> None:
             frame[column["name"]] = pd.to_numeric(frame[column["name"]])
         elif column["fdType"] == "DATE":
             frame[column["name"]] = pd.to_datetime(frame[column["name"]])
-    frame.to_parquet(job.folder / "out.parquet")
+    return frame
+
+
+def pandas_parquet(job: Job) -> None:
+    """What users write by hand where they want types."""
+    pandas_frame(job).to_parquet(job.folder / "out.parquet")
+
+
+def get_df(df_type: str) -> Callable[[Job], None]:
+    """This package's dataframes."""
+
+    def run(job: Job) -> None:
+        from airflow_provider_anaplat.client import AnaplatClient
+
+        query = {"page_size": job.page_size, "concurrency": job.concurrency, "memory_mb": job.memory_mb}
+        assert len(AnaplatClient(job.url, "token").get_df("bench", df_type, **query)) == job.rows
+
+    return run
 
 
 def dlt_parquet(job: Job) -> None:
@@ -137,20 +154,28 @@ def operator(file_format: str) -> Callable[[Job], None]:
     return run
 
 
-WAYS: dict[str, Callable[[Job], None]] = {
+WAYS: dict[str, Callable[[Job], object]] = {
     "floor": floor,
     "requests+csv": requests_csv,
+    "pandas frame": pandas_frame,
     "pandas parquet": pandas_parquet,
     "dlt parquet": dlt_parquet,
     "operator csv": operator("csv"),
     "operator ndjson": operator("ndjson"),
     "operator parquet": operator("parquet"),
+    "get_df pandas": get_df("pandas"),
+    "get_df arrow": get_df("arrow"),
+    "get_df polars": get_df("polars"),
 }
 IMPORTS = {
     "floor": "requests simdjson",
     "requests+csv": "requests",
+    "pandas frame": "requests pandas",
     "pandas parquet": "requests pandas pyarrow.parquet",
     "dlt parquet": "dlt dlt.sources.rest_api dlt.destinations pyarrow.parquet",
+    "get_df pandas": "airflow_provider_anaplat.rows.stream pandas pyarrow",
+    "get_df arrow": "airflow_provider_anaplat.rows.stream pyarrow",
+    "get_df polars": "airflow_provider_anaplat.rows.stream",
 }
 # The operator imports the second when it runs, since Polars has no place in a DAG file; the others are Airflow's,
 # and every task's process has them.

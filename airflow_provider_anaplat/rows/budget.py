@@ -19,10 +19,11 @@ MEMORY_MB = 256  # unless the user says otherwise
 LEAST_MB = 64
 # Rows of the first request: few, since nothing is known of them, and enough for a small dataset in one answer.
 _FIRST_ROWS = 1000
-# Measured: what threads and buffers take, whatever the rows; and how many times its own bytes a page takes while
-# it is decoded and written, beside the answers that wait for their turn.
+# Measured: what threads and buffers take, whatever the rows.
 _BASE_MB = 32
-_COPIES = 10
+# How many pages, beside the answers that wait for their turn, the budget has room for. One that is decoded and written
+# takes ten times its own bytes; larger pages than these are no faster.
+_COPIES = 24
 _BYTES_PER_COLUMN = 2_000  # of a page, whatever its rows
 _LEAST_PAGE = 1 * MEGABYTE
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh

@@ -18,7 +18,7 @@ import requests
 from airflow import __version__ as airflow_version
 from conftest import LONG, TESTS_HOME
 
-from support.warm import Script, WarmPython
+from support.warm import Script, WarmPython, die_with_parent
 
 AIRFLOW = Path(sys.executable).with_name("airflow")
 RELEASE = tuple(map(int, airflow_version.split(".")[:2]))
@@ -99,8 +99,9 @@ class RunningAirflow:
     def _begin(self, arguments: Sequence[str], path: Path) -> subprocess.Popen[bytes] | Script:
         with path.open("ab") as log:
             return subprocess.Popen(
-                [AIRFLOW, *arguments], env=self.environment, stdout=log, stderr=log, start_new_session=True
-            )
+                [AIRFLOW, *arguments], env=self.environment, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=die_with_parent,
+            )  # fmt: skip
 
     def kill(self, name: str) -> None:
         """Kill a component and all that it started, as a machine that loses power would."""

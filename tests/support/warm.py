@@ -5,6 +5,7 @@ Airflow takes seconds to import, and a small DAG less than one to run.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -19,6 +20,8 @@ from subprocess import PIPE, CompletedProcess
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
+
+PR_SET_PDEATHSIG = 1
 
 
 class WarmPython:
@@ -95,6 +98,12 @@ class Script:
         return self.python.ask(self.pid)
 
 
+def die_with_parent() -> None:
+    """Have this process killed when its parent ends, however that ends; Linux alone can do that."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _serve(beginning: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever is printed is no answer
@@ -118,6 +127,7 @@ def _serve(beginning: str) -> None:
 def _become(
     names: dict[str, Any], script: str, arguments: list[str], environment: dict[str, str], out: str, err: str
 ) -> None:
+    die_with_parent()
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for descriptor, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (out, append), (err, append)]):
         opened = os.open(path, flags, 0o600)
