@@ -21,8 +21,8 @@ LEAST_MB = 64
 _FIRST_ROWS = 1000
 # Measured: what threads and buffers take, whatever the rows.
 _BASE_MB = 32
-# How many pages, beside the answers that wait for their turn, the budget has room for. One that is decoded and written
-# takes ten times its own bytes; larger pages than these are no faster.
+# How many pages, beside the answers that wait for their turn, the budget has room for. One that is decoded and
+# written takes ten times its own bytes; larger pages than these are no faster.
 _COPIES = 24
 _BYTES_PER_COLUMN = 2_000  # of a page, whatever its rows
 _LEAST_PAGE = 1 * MEGABYTE
@@ -71,7 +71,7 @@ class Budget:
 
     def has_columns(self, columns: int) -> None:
         """Note how many columns the pages have."""
-        self._for_rows = max(self._page_bytes // 4, self._page_bytes - columns * _BYTES_PER_COLUMN)
+        self._for_rows = max(self._page_bytes // 2, self._page_bytes - columns * _BYTES_PER_COLUMN)
 
     def saw(self, rows: int, size: int) -> None:
         """Note what the rows of a page weighed.

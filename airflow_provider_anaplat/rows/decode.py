@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from inspect import signature
 from typing import Any, Protocol, TypeVar
 
@@ -126,10 +126,10 @@ class Head:
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
-        names = [column.name for column in self.columns]
+        names = tuple(column.name for column in self.columns)
         frame = None
         if self.rows is not None:
-            frame = _arrow_frame(self.answer.body, *self.rows, unique_names(names), each)
+            frame = _arrow_frame(self.answer.body, *self.rows, names, each)
         if frame is None:
             (frame,) = each(lambda answer: _exact_frame(answer, names), [self.answer])
         return Page(frame, self.columns, self.snapshot)
@@ -188,7 +188,7 @@ def _envelope(answer: Answer, start: int, end: int) -> Any:
 
 
 def _arrow_frame(
-    body: bytes, start: int, end: int, names: list[str], each: Map = map, size: int = _SLICE
+    body: bytes, start: int, end: int, names: tuple[str, ...], each: Map = map, size: int = _SLICE
 ) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
     size = max(size, _SLICE_PER_COLUMN * len(names)) if size == _SLICE else size
@@ -207,7 +207,7 @@ def _arrow_frame(
     return pl.concat(frames, rechunk=False)
 
 
-def _slice_frame(rows: pl.Series | None, columns: list[pl.Expr]) -> pl.DataFrame | None:
+def _slice_frame(rows: pl.Series | None, columns: tuple[pl.Expr, ...]) -> pl.DataFrame | None:
     if rows is None or rows.has_nulls():
         return None
     widths = rows.list.len()
@@ -273,14 +273,14 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
     yield text[start:end]
 
 
-def _exact_frame(answer: Answer, names: list[str]) -> pl.DataFrame:
+def _exact_frame(answer: Answer, names: tuple[str, ...]) -> pl.DataFrame:
     try:
         rows = _exact_rows(_rows_of(read_payload(answer, _exactly)), names, answer)
     except _TooDeepError:
         raise answer.error(
             AnaplatInvalidAnswerError, "lists or objects are nested too deep for what the platform promises."
         ) from None
-    return _frame(rows, _columns(unique_names(names)))
+    return _frame(rows, _columns(names))
 
 
 class _TooDeepError(Exception):
@@ -298,7 +298,7 @@ def _rows_of(payload: dict[str, Any]) -> list[Any]:
     return next((payload[name] for name in _NAMES_OF_ROWS if name in payload), None) or []
 
 
-def _exact_rows(preview: list[Any], names: list[str], answer: Answer) -> pl.Series:
+def _exact_rows(preview: list[Any], names: tuple[str, ...], answer: Answer) -> pl.Series:
     """Check each row and cell, and return the rows."""
     for number, row in enumerate(preview, 1):
         if not isinstance(row, list):
@@ -336,13 +336,14 @@ def _kind(cell: Any, answer: Answer) -> str:
     return f"{shown} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
 
 
-def _columns(names: list[str]) -> list[pl.Expr]:
+@lru_cache(maxsize=4)  # where columns are many, making these takes longer than a page's rows
+def _columns(names: tuple[str, ...]) -> tuple[pl.Expr, ...]:
     """Return what takes each column out of rows that all have a cell for each."""
-    cells = pl.col("cells")
-    return [cells.gather_every(len(names), index).alias(name) for index, name in enumerate(names)]
+    cells, unique = pl.col("cells"), unique_names(list(names))
+    return tuple(cells.gather_every(len(names), index).alias(name) for index, name in enumerate(unique))
 
 
-def _frame(rows: pl.Series, columns: list[pl.Expr]) -> pl.DataFrame:
+def _frame(rows: pl.Series, columns: tuple[pl.Expr, ...]) -> pl.DataFrame:
     # In this thread: to share the little work of a slice with others takes longer than to do it.
     cells = rows.to_frame("cells").select_seq(pl.col("cells").explode(**_EXPLODE))
     return cells.select_seq(columns)

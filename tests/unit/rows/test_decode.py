@@ -36,7 +36,7 @@ def page(content: bytes) -> decode.Page:
 def is_fast(content: bytes) -> bool:
     """Whether Arrow reads the rows."""
     head = read_head(Answer("read_rows", 200, content))
-    names = unique_names([column.name for column in head.columns])
+    names = tuple(column.name for column in head.columns)
     return head.rows is not None and decode._arrow_frame(content, *head.rows, names) is not None
 
 
@@ -54,7 +54,7 @@ def test_the_fast_way_reads_what_the_exact_way_reads(rows: list[list[str | None]
     content = body(rows)
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
-    fast = decode._arrow_frame(content, *place, ["a", "b"])
+    fast = decode._arrow_frame(content, *place, ("a", "b"))
     assert fast is not None
     assert fast.rows() == [tuple(row) for row in rows]
 
@@ -65,7 +65,7 @@ def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: in
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
     assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
-    frame = decode._arrow_frame(content, *place, ["a", "b"], size=size)
+    frame = decode._arrow_frame(content, *place, ("a", "b"), size=size)
     assert frame is None or frame.rows() == [tuple(row) for row in rows]
 
 
@@ -100,7 +100,7 @@ def test_of_damaged_rows_no_cell_is_lost_and_no_more_than_commas_are_forgiven(
     for place, cut, put in damages:
         pieces[place : place + cut] = [put]
     text = b"".join(pieces)
-    frame = decode._arrow_frame(text, 0, len(text), ["a", "b"], size=size)
+    frame = decode._arrow_frame(text, 0, len(text), ("a", "b"), size=size)
     if frame is not None:
         repaired = with_commas_in_their_places(text)
         assert repaired is not None
@@ -110,7 +110,7 @@ def test_of_damaged_rows_no_cell_is_lost_and_no_more_than_commas_are_forgiven(
 @pytest.mark.parametrize("text", [b'["a"\x0b,"b"]', b'["a","b"]\x0b,["c","d"]', b'["a","b"]\x0c,\x0b["c","d"]'])
 @pytest.mark.parametrize("size", [0, 100])
 def test_what_is_no_space_in_json_is_none_between_rows(text: bytes, size: int) -> None:
-    assert decode._arrow_frame(text, 0, len(text), ["a", "b"], size=size) is None
+    assert decode._arrow_frame(text, 0, len(text), ("a", "b"), size=size) is None
 
 
 @pytest.mark.parametrize("other", ["b", "\0", "😀"])
@@ -135,7 +135,7 @@ def test_a_control_character_is_read_as_it_is_in_either_way(other: str) -> None:
     ],
 )
 def test_what_is_not_one_list_of_rows_is_left_to_the_exact_way(text: bytes) -> None:
-    assert decode._arrow_frame(text, 0, len(text), ["a", "b"]) is None
+    assert decode._arrow_frame(text, 0, len(text), ("a", "b")) is None
 
 
 @pytest.mark.parametrize("lost", ["version", "utime", "rowCount", "columns"])
