@@ -71,13 +71,13 @@ def numbers(count: int) -> Table:
 
 
 @pytest.fixture
-def platform(anaplat_simulator: Simulator) -> Simulator:
+def simulator(anaplat_simulator: Simulator) -> Simulator:
     return anaplat_simulator
 
 
 @pytest.fixture
-def client(platform: Simulator) -> AnaplatClient:
-    return AnaplatClient(platform.url, platform.token)
+def client(simulator: Simulator) -> AnaplatClient:
+    return AnaplatClient(simulator.url, simulator.token)
 
 
 @pytest.fixture

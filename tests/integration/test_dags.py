@@ -51,12 +51,12 @@ def airflow(warm_airflow: WarmAirflow) -> WarmAirflow:
 
 
 def run_dag(
-    airflow: WarmAirflow, dag_id: str, platform: Simulator, output: Path, **variables: str
+    airflow: WarmAirflow, dag_id: str, simulator: Simulator, output: Path, **variables: str
 ) -> tuple[list[dict[str, Any]], str]:
     """Run a DAG in a process of its own; return each task's end, and all that was printed."""
     variables |= {
         "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps(
-            {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
+            {"conn_type": "anaplat", "host": simulator.url, "password": simulator.token}
         ),
         "AIRFLOW_CONN_ANAPLAT_TEST_SQL": json.dumps({"conn_type": "sqlite", "host": str(output / "test.db")}),
         "ANAPLAT_TEST_OUTPUT": str(output),
@@ -78,36 +78,36 @@ beyond_airflow_3_0 = pytest.mark.skipif(
 
 @pytest.mark.parametrize("mode", ["poke", pytest.param("reschedule", marks=beyond_airflow_3_0), "deferred"])
 def test_create_and_wait(airflow: WarmAirflow, tmp_path: Path, mode: str) -> None:
-    with Simulator({"numbers": numbers(3)}, creation_statuses=(None, "处理中", "FINISHED")) as platform:
-        tasks, printed = run_dag(airflow, f"wait_{mode}", platform, tmp_path)
+    with Simulator({"numbers": numbers(3)}, creation_statuses=(None, "处理中", "FINISHED")) as simulator:
+        tasks, printed = run_dag(airflow, f"wait_{mode}", simulator, tmp_path)
     assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("wait", "success")]
     assert tasks[0]["xcom"] == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
     assert (tasks[1]["xcom"]["status"], tasks[1]["xcom"]["rowCount"]) == ("FINISHED", 3)
-    assert len(platform.requests("create_dataset")) == 1
-    assert len(platform.requests("list_datasets")) == 1 + 3  # to see whether it is there, and to wait
-    assert platform.token not in printed
+    assert len(simulator.requests("create_dataset")) == 1
+    assert len(simulator.requests("list_datasets")) == 1 + 3  # to see whether it is there, and to wait
+    assert simulator.token not in printed
 
 
 def test_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None:
-    with Simulator({"numbers": numbers(3)}) as platform:
-        tasks, printed = run_dag(airflow, "mapped", platform, tmp_path)
+    with Simulator({"numbers": numbers(3)}) as simulator:
+        tasks, printed = run_dag(airflow, "mapped", simulator, tmp_path)
     assert {task["state"] for task in tasks} == {"success"}
     links = {(task["task"], task["index"]): task["link"] for task in tasks if task["link"]}
-    page = f"{platform.url}/data-center/data-sets/root/{{}}/details/overview"
+    page = f"{simulator.url}/data-center/data-sets/root/{{}}/details/overview"
     created = {task["index"]: task["xcom"]["dsId"] for task in tasks if task["task"] == "create"}
     assert sorted(created.values()) == ["ds1", "ds2"]  # which of the two came first is chance
     assert links == {
         (task, index): page.format(created[index]) for task in ("create", "export", "wait") for index in (0, 1)
     }
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.csv", "ds2.csv"]
-    assert sorted(platform.platform.users) == ["a", "b"]
-    assert platform.token not in printed
+    assert sorted(simulator.platform.users) == ["a", "b"]
+    assert simulator.token not in printed
 
 
 def test_an_export_by_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None:
-    with Simulator() as platform:
-        platform.platform.add_dataset("numbers", numbers(55))
-        tasks, _ = run_dag(airflow, "partitioned", platform, tmp_path)
+    with Simulator() as simulator:
+        simulator.platform.add_dataset("numbers", numbers(55))
+        tasks, _ = run_dag(airflow, "partitioned", simulator, tmp_path)
     assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
         ("export.commit", -1, "success"), ("export.part", 0, "success"), ("export.part", 1, "success"),
         ("export.part", 2, "success"), ("export.plan", -1, "success"), ("users", -1, "success"),
@@ -123,21 +123,21 @@ def test_an_export_by_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None
 
 @beyond_airflow_3_0
 def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow: WarmAirflow, tmp_path: Path) -> None:
-    with Simulator({"numbers": numbers(3)}) as platform:
-        platform.inject("create_dataset", replies.reset(), after_act=True)
-        platform.inject("create_users", replies.content(b'{"result": "ok", "response": ["s3cret-a"]}'))
-        tasks, printed = run_dag(airflow, "retried", platform, tmp_path)
+    with Simulator({"numbers": numbers(3)}) as simulator:
+        simulator.inject("create_dataset", replies.reset(), after_act=True)
+        simulator.inject("create_users", replies.content(b'{"result": "ok", "response": ["s3cret-a"]}'))
+        tasks, printed = run_dag(airflow, "retried", simulator, tmp_path)
     assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("users", "failed")]
     assert tasks[0]["xcom"]["dsId"] == "ds1"
-    assert len(platform.requests("create_dataset")) == len(platform.requests("create_users")) == 1
-    assert platform.token not in printed
+    assert len(simulator.requests("create_dataset")) == len(simulator.requests("create_users")) == 1
+    assert simulator.token not in printed
     assert "s3cret-a" not in printed
 
 
 def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow: WarmAirflow, tmp_path: Path) -> None:
-    with Simulator() as platform:
-        platform.platform.add_dataset("numbers", numbers(3))
-        tasks, _ = run_dag(airflow, "to_sql", platform, tmp_path)
+    with Simulator() as simulator:
+        simulator.platform.add_dataset("numbers", numbers(3))
+        tasks, _ = run_dag(airflow, "to_sql", simulator, tmp_path)
     assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
         ("append", -1, "success"), ("mapped", 0, "success"), ("mapped", 1, "success"),
     ]  # fmt: skip
@@ -155,35 +155,35 @@ def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow: WarmAirf
 
 def test_the_example(airflow: WarmAirflow, tmp_path: Path) -> None:
     table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
-    with Simulator({"flights": table}) as platform:
-        tasks, printed = run_dag(airflow, "anaplat_refresh", platform, tmp_path)
+    with Simulator({"flights": table}) as simulator:
+        tasks, printed = run_dag(airflow, "anaplat_refresh", simulator, tmp_path)
     assert {task["state"] for task in tasks} == {"success"}
     assert pl.read_parquet(tmp_path / "flights.parquet").rows() == [("UA", 1400), (None, None)]
     assert (tmp_path / "flights.csv").read_text() == "carrier,distance\nUA,1400\n,\n"
-    assert sorted(platform.platform.users) == ["ada", "blaise", "carl"]
-    assert platform.token not in printed
+    assert sorted(simulator.platform.users) == ["ada", "blaise", "carl"]
+    assert simulator.token not in printed
 
 
 @beyond_airflow_3_0
 def test_the_example_of_an_orchestrated_refresh(airflow: WarmAirflow, tmp_path: Path) -> None:
     table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"]])
     long_ago = datetime(2026, 1, 1, tzinfo=UTC)
-    with Simulator() as platform:
+    with Simulator() as simulator:
         for name in ("one", "two", "three"):
-            platform.platform.add_dataset(name, table).utime = long_ago
-        tasks, printed = run_dag(airflow, "anaplat_orchestrated_refresh", platform, tmp_path)
+            simulator.platform.add_dataset(name, table).utime = long_ago
+        tasks, printed = run_dag(airflow, "anaplat_orchestrated_refresh", simulator, tmp_path)
     assert len(tasks) == 13
     assert {task["state"] for task in tasks} == {"success"}
-    assert len(platform.requests("refresh_dataset")) == 3
+    assert len(simulator.requests("refresh_dataset")) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ds1.parquet", "ds2.parquet", "ds3.parquet"]
-    assert platform.token not in printed
+    assert simulator.token not in printed
 
 
 def test_no_secret_is_left_anywhere(airflow: WarmAirflow, tmp_path: Path) -> None:
-    with Simulator({"numbers": numbers(3)}) as platform:
-        run_dag(airflow, "mapped", platform, tmp_path)
-        run_dag(airflow, "wait_deferred", platform, tmp_path)
-        token = platform.token
+    with Simulator({"numbers": numbers(3)}) as simulator:
+        run_dag(airflow, "mapped", simulator, tmp_path)
+        run_dag(airflow, "wait_deferred", simulator, tmp_path)
+        token = simulator.token
     assert _files_that_hold(airflow, token) == []
     # The DAG file holds these passwords, and Airflow keeps its source and its structure.
     tables = _tables_that_hold(airflow, "s3cret-a") - {"dag_code", "serialized_dag"}
@@ -242,20 +242,20 @@ def employees(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.skipif(not _postgresql_is_there(), reason="there is no PostgreSQL on 127.0.0.1:5432")
 def test_the_second_night_creates_who_is_new(airflow: WarmAirflow, tmp_path: Path, employees: Any) -> None:
-    with Simulator() as platform:
+    with Simulator() as simulator:
         nights = []
         for night in range(3):
             if night == 2:
                 employees.execute(
                     "insert into employees values ('new', 'New', null, null, null, null, '2020-01-01')"
                 )
-            tasks, printed = run_dag(airflow, "anaplat_provision_users", platform, tmp_path)
+            tasks, printed = run_dag(airflow, "anaplat_provision_users", simulator, tmp_path)
             assert HR_PASSWORD not in printed
             assert tasks[0]["state"] == "success", printed
             nights.append((tasks[0]["state"], tasks[0]["xcom"]["created"], tasks[0]["xcom"]["skipped"]))
     assert nights == [("success", 2_499, 0), ("success", 0, 2_499), ("success", 1, 2_499)]
-    assert len(platform.requests("create_users")) == 14
-    assert platform.platform.users["user1"] == {
+    assert len(simulator.requests("create_users")) == 14
+    assert simulator.platform.users["user1"] == {
         "loginId": "user1",
         "name": "User 1",
         "password": HR_PASSWORD,
@@ -263,6 +263,6 @@ def test_the_second_night_creates_who_is_new(airflow: WarmAirflow, tmp_path: Pat
         "userGroupIds": ["a", "b"],
         "userDefinedProperties": {"chat": "chat1"},
     }
-    assert platform.platform.users["new"] == {"loginId": "new", "name": "New", "role": "participant"}
+    assert simulator.platform.users["new"] == {"loginId": "new", "name": "New", "role": "participant"}
     assert _tables_that_hold(airflow, HR_PASSWORD) == set()
     assert _files_that_hold(airflow, HR_PASSWORD) == []

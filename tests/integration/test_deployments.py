@@ -41,17 +41,17 @@ def anaplat_deployment(request: pytest.FixtureRequest) -> Deployment:
 
 @pytest.fixture(autouse=True)
 def no_token_in_a_log(
-    platform: Simulator, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    simulator: Simulator, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> Any:
     caplog.set_level(logging.DEBUG)
     yield
-    tokens = [platform.token, *(issued.value for issued in platform.platform.sign_ins.issued)]
+    tokens = [simulator.token, *(issued.value for issued in simulator.platform.sign_ins.issued)]
     formatter = logging.Formatter("%(message)s")  # with the traceback
     logged = "\n".join([*map(formatter.format, caplog.get_records("call")), *capfd.readouterr()])
     assert [token for token in tokens if token in logged] == []
 
 
-def ends_the_tokens(platform: Simulator, after_reads: set[int], operation: str = "read_rows") -> None:
+def ends_the_tokens(simulator: Simulator, after_reads: set[int], operation: str = "read_rows") -> None:
     """Let all user tokens be expired once so many pages have been answered."""
     answered = 0
     lock = threading.Lock()
@@ -61,51 +61,51 @@ def ends_the_tokens(platform: Simulator, after_reads: set[int], operation: str =
         with lock:
             answered += reply.status == 200
             if answered in after_reads and reply.status == 200:
-                platform.platform.sign_ins.expire()
+                simulator.platform.sign_ins.expire()
         return reply
 
-    platform.inject(operation, Fault(spoil, needs_answer=True), times=None)
+    simulator.inject(operation, Fault(spoil, needs_answer=True), times=None)
 
 
-def test_an_export_outlives_its_token_twice(platform: Simulator, connect: Connect, tmp_path: Path) -> None:
-    connect(platform, login=DEFAULT_LOGIN)
-    platform.platform.add_dataset("numbers", numbers(60))
-    ends_the_tokens(platform, {2, 4})
+def test_an_export_outlives_its_token_twice(simulator: Simulator, connect: Connect, tmp_path: Path) -> None:
+    connect(simulator, login=DEFAULT_LOGIN)
+    simulator.platform.add_dataset("numbers", numbers(60))
+    ends_the_tokens(simulator, {2, 4})
     path = tmp_path / "out.parquet"
     AnaplatExportRowsOperator(
         task_id="export", ds_id="ds1", output_path=str(path), page_size=10, concurrency=1
     ).execute({})
     assert pl.read_parquet(path)["n"].to_list() == list(range(60))
-    assert len(platform.requests("sign_in")) == 3
+    assert len(simulator.requests("sign_in")) == 3
 
 
-def test_and_so_does_that_of_a_card(platform: Simulator, connect: Connect, tmp_path: Path) -> None:
-    connect(platform, login=DEFAULT_LOGIN)
-    platform.platform.add_card("numbers", numbers(60))
-    ends_the_tokens(platform, {2, 4}, "read_card")
+def test_and_so_does_that_of_a_card(simulator: Simulator, connect: Connect, tmp_path: Path) -> None:
+    connect(simulator, login=DEFAULT_LOGIN)
+    simulator.platform.add_card("numbers", numbers(60))
+    ends_the_tokens(simulator, {2, 4}, "read_card")
     path = tmp_path / "card.parquet"
     AnaplatExportCardOperator(task_id="card", card_id="card1", output_path=str(path), page_size=10).execute({})
     assert pl.read_parquet(path)["n"].to_list() == list(range(60))
-    assert len(platform.requests("sign_in")) == 3
+    assert len(simulator.requests("sign_in")) == 3
 
 
 def test_sixteen_exports_side_by_side_sign_in_once_for_each_end_of_their_token(
-    platform: Simulator, tmp_path: Path
+    simulator: Simulator, tmp_path: Path
 ) -> None:
     """Each runs in a process of its own, as tasks do, and every sign-in displaces the token of all others."""
-    platform.platform.add_dataset("numbers", numbers(40))
-    ends_the_tokens(platform, {20})  # once, while they are all at it
+    simulator.platform.add_dataset("numbers", numbers(40))
+    ends_the_tokens(simulator, {20})  # once, while they are all at it
     steps = Steps()
 
     def run(number: int) -> Any:
-        given = (platform.url, platform.token, DEFAULT_LOGIN, "ds1", str(tmp_path), f"{number}.csv")
+        given = (simulator.url, simulator.token, DEFAULT_LOGIN, "ds1", str(tmp_path), f"{number}.csv")
         return steps.run("export", *given)
 
     with ThreadPoolExecutor(EXPORTS) as pool:
         assert list(pool.map(run, range(EXPORTS))) == [{"rows": 40}] * EXPORTS
-    assert platform.platform.sign_ins.displaces
+    assert simulator.platform.sign_ins.displaces
     # One in the beginning, and one when the token had ended: whoever comes later takes what is shared.
-    assert len(platform.requests("sign_in")) == 2
+    assert len(simulator.requests("sign_in")) == 2
     for number in range(EXPORTS):
         assert pl.read_csv(tmp_path / f"{number}.csv")["n"].to_list() == list(range(40))
 
@@ -118,22 +118,22 @@ def steps() -> Steps:
 @pytest.mark.parametrize("way", ["poked", "rescheduled", "deferred"])
 @pytest.mark.parametrize("anaplat_deployment", ["user-token", "get-refresh"], indirect=True)
 def test_every_way_of_waiting_ends_alike(
-    way: str, steps: Steps, platform: Simulator, connect: Connect, anaplat_deployment: Deployment
+    way: str, steps: Steps, simulator: Simulator, connect: Connect, anaplat_deployment: Deployment
 ) -> None:
     if AIRFLOW_2 and way == "rescheduled":
         pytest.skip("Airflow 2 asks its database when a rescheduled task began")
-    connect(platform, login=DEFAULT_LOGIN if anaplat_deployment == "user-token" else "")
-    platform.platform.add_dataset("new", TEXTS, (None, "处理中", "FINISHED"))
+    connect(simulator, login=DEFAULT_LOGIN if anaplat_deployment == "user-token" else "")
+    simulator.platform.add_dataset("new", TEXTS, (None, "处理中", "FINISHED"))
     arguments = {"ds_id": "ds1", "poke_interval": 0.1, "timeout": LONG}
     assert wait(steps, "AnaplatDatasetTaskSensor", way, arguments)["returned"]["status"] == "FINISHED"
-    assert platform.requests("sign_in") == []  # the dataset list takes the application token
+    assert simulator.requests("sign_in") == []  # the dataset list takes the application token
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
 @pytest.mark.parametrize("anaplat_deployment", ["get-refresh"], indirect=True)
-def test_a_refresh_by_get(platform: Simulator, connect: Connect, deferrable: bool) -> None:
-    connect(platform, extra={"refresh_style": "get"})
-    dataset = platform.platform.add_dataset("sales", TEXTS)
+def test_a_refresh_by_get(simulator: Simulator, connect: Connect, deferrable: bool) -> None:
+    connect(simulator, extra={"refresh_style": "get"})
+    dataset = simulator.platform.add_dataset("sales", TEXTS)
     before = dataset.utime
 
     def operator() -> AnaplatRefreshDatasetOperator:
@@ -148,8 +148,8 @@ def test_a_refresh_by_get(platform: Simulator, connect: Connect, deferrable: boo
         result = operator().resume_execution(str(deferral.method_name), {"event": event}, {})
     assert result["taskId"] == "refresh-ds1"
     assert dataset.utime >= before + timedelta(seconds=1)
-    (request,) = platform.requests("refresh_dataset")
-    assert (request.query, request.body) == (f"token={platform.token}", {})
+    (request,) = simulator.requests("refresh_dataset")
+    assert (request.query, request.body) == (f"token={simulator.token}", {})
 
 
 async def _first_event(serialized: tuple[str, dict[str, Any]]) -> Any:
@@ -175,15 +175,15 @@ async def _first_event(serialized: tuple[str, dict[str, Any]]) -> Any:
     indirect=["anaplat_deployment"],
 )
 def test_each_deployment_is_strict(
-    platform: Simulator, method: str, path: str, header: str | None, body: Any, status: int
+    simulator: Simulator, method: str, path: str, header: str | None, body: Any, status: int
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+    simulator.platform.add_dataset("texts", TEXTS)
     headers = {"content-type": "application/json"} | ({"X-Auth-Token": header} if header else {})
     data = None if body is None else json.dumps(body)
     logging.getLogger("urllib3").debug("These requests show the token themselves")
     logging.disable()
     try:
-        url = f"{platform.url}/public-api/{path}"
+        url = f"{simulator.url}/public-api/{path}"
         assert requests.request(method, url, data=data, headers=headers, timeout=LONG).status_code == status
     finally:
         logging.disable(logging.NOTSET)

@@ -60,9 +60,9 @@ class Run:
     :param platform: the embedded platform
     """
 
-    def __init__(self, folder: Path, platform: Simulator) -> None:
+    def __init__(self, folder: Path, simulator: Simulator) -> None:
         self.folder = folder
-        self.platform = platform
+        self.platform = simulator
         self.ends: dict[str, dict[str, tuple[str, Any]]] = {}
         self.printed = ""
 
@@ -79,9 +79,9 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
             text = text.replace(place, f"{folder}/")
         (warm_airflow.dags / f"{name}.py").write_text(text)
     (folder / "people.csv").write_text("loginId,name\nada,Ada\nblaise,Blaise\n")
-    with Simulator({"sales": SALES}, creation_statuses=["FINISHED"]) as platform:
-        _fill(platform)
-        run = Run(folder, platform)
+    with Simulator({"sales": SALES}, creation_statuses=["FINISHED"]) as simulator:
+        _fill(simulator)
+        run = Run(folder, simulator)
         _run_all(run, warm_airflow)
         yield run
 

@@ -124,85 +124,85 @@ def prepare(platforms: dict[str, Simulator]) -> threading.Event:
     return held
 
 
-def users_sent(platform: Simulator) -> list[list[str]]:
-    return [[user["loginId"] for user in request.body["users"]] for request in platform.requests("create_users")]
+def users_sent(simulator: Simulator) -> list[list[str]]:
+    return [[user["loginId"] for user in request.body["users"]] for request in simulator.requests("create_users")]
 
 
 def test_killed_after_the_platform_created_the_dataset_and_before_its_answer(running: Killed) -> None:
-    platform = running.platforms["held"]
-    wait_until(lambda: platform.platform.datasets)
+    simulator = running.platforms["held"]
+    wait_until(lambda: simulator.platform.datasets)
     running.kill_task_of("held")
     assert running.ends("held") == "success"
-    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
     xcom = running.xcom("held")
     assert (xcom["dsId"], xcom["taskId"]) == ("ds1", None)
 
 
 def test_killed_after_the_answer_and_before_the_xcom(running: Killed) -> None:
-    platform = running.platforms["answered"]
-    wait_until(lambda: platform.requests("list_pages"))
+    simulator = running.platforms["answered"]
+    wait_until(lambda: simulator.requests("list_pages"))
     running.kill_task_of("answered")
     assert running.ends("answered") == "success"
-    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
     assert running.xcom("answered") == {
         "taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"
     }  # fmt: skip
 
 
 def test_killed_before_anything_was_sent(running: Killed) -> None:
-    platform = running.platforms["unsent"]
-    wait_until(lambda: platform.requests("list_datasets"))
+    simulator = running.platforms["unsent"]
+    wait_until(lambda: simulator.requests("list_datasets"))
     running.kill_task_of("unsent")
     assert running.ends("unsent") == "success"
-    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
 
 
 def test_cleared_after_success(running: Killed) -> None:
-    platform = running.platforms["cleared"]
+    simulator = running.platforms["cleared"]
     assert running.ends("cleared", attempt=1) == "success"
     before = running.xcom("cleared")
     running.airflow.command("tasks", "clear", "--yes", "killed_cleared")
     assert running.ends("cleared") == "success"
     assert running.xcom("cleared") == before
-    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
 
 
 def test_killed_amid_users_where_the_platform_can_be_asked(running: Killed) -> None:
-    platform = running.platforms["users_held"]
-    wait_until(lambda: "user2" in platform.platform.users)
+    simulator = running.platforms["users_held"]
+    wait_until(lambda: "user2" in simulator.platform.users)
     running.kill_task_of("users_held")
     assert running.ends("users_held") == "success"
-    assert users_sent(platform) == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
+    assert users_sent(simulator) == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
     xcom = running.xcom("users_held")
     assert (xcom["created"], xcom["skipped"], xcom["batches"]) == (6, 0, 3)
 
 
 def test_killed_amid_users_where_it_cannot(running: Killed) -> None:
-    platform = running.platforms["users_doubt"]
-    wait_until(lambda: "user2" in platform.platform.users)
+    simulator = running.platforms["users_doubt"]
+    wait_until(lambda: "user2" in simulator.platform.users)
     running.kill_task_of("users_doubt")
     assert running.ends("users_doubt") == "failed"
-    assert users_sent(platform) == [["user0", "user1"], ["user2", "user3"]]
+    assert users_sent(simulator) == [["user0", "user1"], ["user2", "user3"]]
     assert "2 users are in doubt: user2, user3" in running.log("users_doubt")
 
 
 def test_killed_after_the_last_user_and_before_the_xcom(running: Killed) -> None:
-    platform = running.platforms["users_answered"]
-    wait_until(lambda: platform.requests("list_pages"))
+    simulator = running.platforms["users_answered"]
+    wait_until(lambda: simulator.requests("list_pages"))
     running.kill_task_of("users_answered")
     assert running.ends("users_answered") == "success"
-    assert len(users_sent(platform)) == 3
+    assert len(users_sent(simulator)) == 3
     assert running.xcom("users_answered")["created"] == 6
 
 
 def test_killed_before_the_platform_carried_the_request_out(running: Killed) -> None:
-    platform = running.platforms["late"]
-    wait_until(lambda: platform.requests("create_dataset"))
+    simulator = running.platforms["late"]
+    wait_until(lambda: simulator.requests("create_dataset"))
     running.kill_task_of("late")
-    wait_until(lambda: len(platform.requests("list_datasets")) > 1)
+    wait_until(lambda: len(simulator.requests("list_datasets")) > 1)
     running.held.set()
     assert running.ends("late") == "success"
-    assert len(platform.requests("create_dataset")) == len(platform.platform.datasets) == 1
+    assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
 
 
 def test_no_secret_is_left(running: Killed) -> None:

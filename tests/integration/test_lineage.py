@@ -64,10 +64,10 @@ class Run:
 def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     output = tmp_path_factory.mktemp("output")
     emitted = tmp_path_factory.mktemp("events") / "events.ndjson"
-    with Simulator({"sales": SALES}) as platform, database("postgres", output) as warehouse:
-        platform.platform.add_dataset("sales", SALES)
-        original = platform.platform.datasets["ds1"]
-        platform.platform.datasets["ds1"] = Annotated(**vars(original))
+    with Simulator({"sales": SALES}) as simulator, database("postgres", output) as warehouse:
+        simulator.platform.add_dataset("sales", SALES)
+        original = simulator.platform.datasets["ds1"]
+        simulator.platform.datasets["ds1"] = Annotated(**vars(original))
         airflow = Airflow(warm_airflow)
         transport = {"type": "file", "log_file_path": str(emitted), "append": True}
         airflow.environment |= {
@@ -77,7 +77,7 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
         shutil.copy(DAG_FILE, airflow.home / "dags")
         connections = {
             "anaplat_default": {
-                "conn_type": "anaplat", "host": platform.url, "password": platform.token,
+                "conn_type": "anaplat", "host": simulator.url, "password": simulator.token,
                 "extra": {"max_retries": 0},
             },
             "database": {**warehouse.fields, "password": DB_PASSWORD},
@@ -97,7 +97,7 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
             until(lambda: tasks <= _ended(emitted).keys(), airflow)
         finally:
             airflow.stop()
-        yield Run(airflow, platform, warehouse, output, _ended(emitted), emitted.read_text())
+        yield Run(airflow, simulator, warehouse, output, _ended(emitted), emitted.read_text())
 
 
 def _ended(emitted: Path) -> dict[str, dict[str, Any]]:

@@ -152,17 +152,17 @@ def statsd() -> Iterator[StatsD]:
     server.socket.close()
 
 
-def export(platform: Simulator, path: Path, environment: dict[str, str]) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
-    platform.inject("read_rows", replies.http_status(429, retry_after="1"))
-    connection = json.dumps({"conn_type": "anaplat", "host": platform.url, "password": platform.token})
+def export(simulator: Simulator, path: Path, environment: dict[str, str]) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    simulator.inject("read_rows", replies.http_status(429, retry_after="1"))
+    connection = json.dumps({"conn_type": "anaplat", "host": simulator.url, "password": simulator.token})
     environment = {**os.environ, "AIRFLOW_CONN_ANAPLAT_DEFAULT": connection, **environment}
     subprocess.run([sys.executable, "-c", EXPORT, str(path)], env=environment, check=True, capture_output=True)
 
 
-def test_an_export_is_measured(platform: Simulator, tmp_path: Path, statsd: StatsD) -> None:
+def test_an_export_is_measured(simulator: Simulator, tmp_path: Path, statsd: StatsD) -> None:
     path = tmp_path / "x.csv"
-    export(platform, path, statsd.environment())
+    export(simulator, path, statsd.environment())
     assert statsd.values("requests.anaplat_default.read_rows.ok") == ["1|c"]
     assert statsd.values("requests.anaplat_default.read_rows.rate_limited") == ["1|c"]
     assert statsd.values("requests") == ["1|c", "1|c"]
@@ -172,9 +172,11 @@ def test_an_export_is_measured(platform: Simulator, tmp_path: Path, statsd: Stat
     assert statsd.values("bytes_exported.anaplat_default") == [f"{path.stat().st_size}|c"]
 
 
-def test_an_export_is_measured_by_opentelemetry(platform: Simulator, tmp_path: Path, collector: Collector) -> None:
+def test_an_export_is_measured_by_opentelemetry(
+    simulator: Simulator, tmp_path: Path, collector: Collector
+) -> None:
     path, conn = tmp_path / "x.csv", "anaplat_default"
-    export(platform, path, collector.environment())
+    export(simulator, path, collector.environment())
     assert collector.paths == {"/v1/metrics"}
     assert collector.value("requests", conn_id=conn, operation="read_rows", outcome="ok") == 1
     assert collector.value("requests", conn_id=conn, operation="read_rows", outcome="rate_limited") == 1
@@ -187,22 +189,22 @@ def test_an_export_is_measured_by_opentelemetry(platform: Simulator, tmp_path: P
 
 
 def test_nothing_is_sent_where_airflows_metrics_are_off(
-    platform: Simulator, tmp_path: Path, statsd: StatsD
+    simulator: Simulator, tmp_path: Path, statsd: StatsD
 ) -> None:
-    export(platform, tmp_path / "x.csv", statsd.environment(on=False))
+    export(simulator, tmp_path / "x.csv", statsd.environment(on=False))
     assert statsd.values("requests") == []
     assert statsd.heard == {}
 
 
-def test_a_triggerer_is_measured(platform: Simulator, warm_airflow: WarmAirflow, statsd: StatsD) -> None:
+def test_a_triggerer_is_measured(simulator: Simulator, warm_airflow: WarmAirflow, statsd: StatsD) -> None:
     for number in range(1, 6):
-        platform.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"])
+        simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"])
     airflow = ColdAirflow(warm_airflow)
     shutil.copy(DAG_FILE, warm_airflow.dags)
     airflow.environment |= statsd.environment()
     airflow.command(
-        "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
-        "--conn-password", platform.token,
+        "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", simulator.url,
+        "--conn-password", simulator.token,
     )  # fmt: skip
     try:
         for component in COMPONENTS:

@@ -40,23 +40,23 @@ def bundle(authority: trustme.CA, tmp_path: Path) -> str:
     return str(tmp_path / "ca.pem")
 
 
-def port_of(platform: Simulator) -> int:
-    return urlsplit(platform.url).port or 0
+def port_of(simulator: Simulator) -> int:
+    return urlsplit(simulator.url).port or 0
 
 
 @pytest.fixture
-def behind_tls(platform: Simulator, authority: trustme.CA) -> Iterator[str]:
+def behind_tls(simulator: Simulator, authority: trustme.CA) -> Iterator[str]:
     """The platform's address behind a server whose certificate a private authority signed."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
-    with serving(lambda connection: relay(connection, port_of(platform)), tls=context) as port:
+    with serving(lambda connection: relay(connection, port_of(simulator)), tls=context) as port:
         yield f"https://127.0.0.1:{port}"
 
 
 def test_the_bundle_of_a_private_authority_opens_its_platform(
-    platform: Simulator, behind_tls: str, bundle: str, connect: Callable[..., None]
+    simulator: Simulator, behind_tls: str, bundle: str, connect: Callable[..., None]
 ) -> None:
-    connect(host=behind_tls, password=platform.token, extra={"verify": bundle})
+    connect(host=behind_tls, password=simulator.token, extra={"verify": bundle})
     works, message = AnaplatHook().test_connection()
     assert works
     assert message.startswith("The platform answers, and the token is good for 0 datasets.")
@@ -64,23 +64,23 @@ def test_the_bundle_of_a_private_authority_opens_its_platform(
 
 @pytest.mark.parametrize("trusted", ["no private authority", "another one"])
 def test_a_certificate_of_an_unknown_authority_is_named_and_nothing_is_sent(
-    platform: Simulator, behind_tls: str, trusted: str, connect: Callable[..., None], tmp_path: Path
+    simulator: Simulator, behind_tls: str, trusted: str, connect: Callable[..., None], tmp_path: Path
 ) -> None:
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
     verify: Any = True if trusted == "no private authority" else str(tmp_path / "other.pem")
-    connect(host=behind_tls, password=platform.token, extra={"verify": verify})
+    connect(host=behind_tls, password=simulator.token, extra={"verify": verify})
     good, message = AnaplatHook().test_connection()
     assert not good
     assert message.startswith("TLS: list_datasets: the certificate of 127.0.0.1:")
     assert "`verify`" in message
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_a_certificate_of_another_host_is_named(platform: Simulator, authority: trustme.CA, bundle: str) -> None:
+def test_a_certificate_of_another_host_is_named(simulator: Simulator, authority: trustme.CA, bundle: str) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("elsewhere.example.com").configure_cert(context)
-    with serving(lambda connection: relay(connection, port_of(platform)), tls=context) as port:
-        client = AnaplatClient(f"https://127.0.0.1:{port}", platform.token, verify=bundle)
+    with serving(lambda connection: relay(connection, port_of(simulator)), tls=context) as port:
+        client = AnaplatClient(f"https://127.0.0.1:{port}", simulator.token, verify=bundle)
         with pytest.raises(
             errors.AnaplatUnreachableError, match=r"for another name.*IP address mismatch"
         ) as raised:
@@ -89,18 +89,18 @@ def test_a_certificate_of_another_host_is_named(platform: Simulator, authority: 
 
 
 @pytest.fixture
-def asks_for_a_certificate(platform: Simulator, authority: trustme.CA) -> Iterator[str]:
+def asks_for_a_certificate(simulator: Simulator, authority: trustme.CA) -> Iterator[str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.configure_trust(context)
     context.verify_mode = ssl.CERT_REQUIRED
-    with serving(lambda connection: relay(connection, port_of(platform)), tls=context) as port:
+    with serving(lambda connection: relay(connection, port_of(simulator)), tls=context) as port:
         yield f"https://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("files", ["one file", "two files"])
 def test_a_client_certificate_is_shown(
-    platform: Simulator,
+    simulator: Simulator,
     asks_for_a_certificate: str,
     authority: trustme.CA,
     bundle: str,
@@ -114,19 +114,19 @@ def test_a_client_certificate_is_shown(
     own.cert_chain_pems[0].write_to_path(certificate)
     own.private_key_pem.write_to_path(key)
     cert: Any = str(both) if files == "one file" else [str(certificate), str(key)]
-    connect(host=asks_for_a_certificate, password=platform.token, extra={"verify": bundle, "cert": cert})
+    connect(host=asks_for_a_certificate, password=simulator.token, extra={"verify": bundle, "cert": cert})
     assert AnaplatHook().test_connection()[0]
 
 
 def test_without_the_client_certificate_the_layer_is_named(
-    platform: Simulator, asks_for_a_certificate: str, bundle: str
+    simulator: Simulator, asks_for_a_certificate: str, bundle: str
 ) -> None:
-    client = AnaplatClient(asks_for_a_certificate, platform.token, verify=bundle, max_retries=0)
+    client = AnaplatClient(asks_for_a_certificate, simulator.token, verify=bundle, max_retries=0)
     with pytest.raises(errors.AnaplatConnectionError) as raised:
         client.list_datasets()
     assert raised.value.layer == "TLS"
     assert "`cert`" in str(raised.value)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 class Proxy:
@@ -168,25 +168,25 @@ def _credentials(head: bytes) -> bytes:
     )
 
 
-def test_a_proxy_takes_requests_to_http(platform: Simulator, connect: Callable[..., None]) -> None:
-    with serving(proxy := Proxy(port_of(platform))) as port:
+def test_a_proxy_takes_requests_to_http(simulator: Simulator, connect: Callable[..., None]) -> None:
+    with serving(proxy := Proxy(port_of(simulator))) as port:
         proxies = {"http": f"http://user:{PASSWORD}@127.0.0.1:{port}"}
-        connect(host="http://bi.example.com", password=platform.token, extra={"proxies": proxies})
+        connect(host="http://bi.example.com", password=simulator.token, extra={"proxies": proxies})
         assert AnaplatHook().test_connection()[0]
     assert proxy.lines == ["POST http://bi.example.com/public-api/data-source/list HTTP/1.1"]
-    assert "proxy-authorization" in platform.ledger[0].headers  # the proxy of this test hands everything on
+    assert "proxy-authorization" in simulator.ledger[0].headers  # the proxy of this test hands everything on
 
 
 def test_a_proxy_tunnels_https(
-    platform: Simulator, behind_tls: str, bundle: str, connect: Callable[..., None]
+    simulator: Simulator, behind_tls: str, bundle: str, connect: Callable[..., None]
 ) -> None:
     with serving(proxy := Proxy(urlsplit(behind_tls).port or 0)) as port:
         proxies = {"https": f"http://user:{PASSWORD}@127.0.0.1:{port}"}
         extra = {"proxies": json.dumps(proxies), "verify": bundle}
-        connect(host=behind_tls.replace("127.0.0.1", "localhost"), password=platform.token, extra=extra)
+        connect(host=behind_tls.replace("127.0.0.1", "localhost"), password=simulator.token, extra=extra)
         assert AnaplatHook().test_connection()[0]
     assert [line.split()[0] for line in proxy.lines] == ["CONNECT"]
-    assert "proxy-authorization" not in platform.ledger[0].headers
+    assert "proxy-authorization" not in simulator.ledger[0].headers
 
 
 @pytest.mark.parametrize("source", ["extra", "environment"])
@@ -224,11 +224,11 @@ def test_what_a_proxy_refuses_shows_no_password(
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 @pytest.mark.parametrize("fields", [{"host": "[::1]", "schema": "http"}, {"host": "http://[::1]:{port}/"}])
 def test_the_platform_answers_on_ipv6(
-    platform: Simulator, fields: dict[str, str], connect: Callable[..., None]
+    simulator: Simulator, fields: dict[str, str], connect: Callable[..., None]
 ) -> None:
-    with serving(lambda connection: relay(connection, port_of(platform)), host="::1") as port:
+    with serving(lambda connection: relay(connection, port_of(simulator)), host="::1") as port:
         named = {name: value.format(port=port) for name, value in fields.items()}
-        connect(**named, port=None if "port" in fields["host"] else port, password=platform.token)
+        connect(**named, port=None if "port" in fields["host"] else port, password=simulator.token)
         assert AnaplatHook().test_connection()[0]
 
 

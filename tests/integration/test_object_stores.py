@@ -80,10 +80,10 @@ def column_n(path: Any, sink: Sink) -> list[int]:
 
 
 @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.file_format)
-def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Sink) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_a_file(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: Sink) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     path = bucket / "odd [name] *.data"
-    platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+    simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
     plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), FileTarget(Place(path, sink)))
     with pytest.raises(AnaplatPermissionError):
         export_rows(client, plan)
@@ -95,8 +95,8 @@ def test_a_file(client: AnaplatClient, platform: Simulator, bucket: Any, sink: S
 
 
 @pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.file_format)
-def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Sink) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(30))
+def test_parts(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: Sink) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(30))
     suffix = f".{sink.file_format}"
     plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(Place(bucket, sink), rows_per_file=8))
     export_rows(client, plan)
@@ -110,9 +110,9 @@ def test_parts(client: AnaplatClient, platform: Simulator, bucket: Any, sink: Si
 
 @pytest.mark.parametrize("rows_per_file", [None, 8])
 def test_objects_are_known_again_until_others_take_their_place(
-    client: AnaplatClient, platform: Simulator, bucket: Any, rows_per_file: int | None
+    client: AnaplatClient, simulator: Simulator, bucket: Any, rows_per_file: int | None
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     place = Place(bucket if rows_per_file else bucket / "rows.csv", CsvSink())
     target = PartsTarget(place, rows_per_file) if rows_per_file else FileTarget(place)
     last = LastExport(ExportPlan(RowQuery("ds1"), target))
@@ -139,9 +139,9 @@ def left_of(path: Any, group: str = "") -> str:
 
 @pytest.mark.parametrize("rows_per_file", [None, 10])
 def test_what_killed_exports_left(
-    client: AnaplatClient, platform: Simulator, bucket: Any, rows_per_file: int | None
+    client: AnaplatClient, simulator: Simulator, bucket: Any, rows_per_file: int | None
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(20))
+    simulator.platform.add_dataset("numbers", numbers(20))
     folder = bucket / "odd [name] *"
     path = folder / "numbers.csv"
     if rows_per_file is None:
@@ -160,12 +160,12 @@ def test_what_killed_exports_left(
 
 
 def test_the_earlier_of_two_exports_of_parts_fails(
-    client: AnaplatClient, platform: Simulator, bucket: Any
+    client: AnaplatClient, simulator: Simulator, bucket: Any
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(20))
+    simulator.platform.add_dataset("numbers", numbers(20))
     plan = ExportPlan(RowQuery("ds1", page_size=10), PartsTarget(Place(bucket, CsvSink()), rows_per_file=10))
     asked, go_on = threading.Event(), threading.Event()
-    platform.inject("read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 10 and not asked.set())
+    simulator.inject("read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 10 and not asked.set())
     with ThreadPoolExecutor() as pool:
         earlier = pool.submit(export_rows, client, plan)
         assert asked.wait(LONG)
@@ -178,8 +178,8 @@ def test_the_earlier_of_two_exports_of_parts_fails(
     assert {name: (bucket / name).read_bytes() for name in contents(bucket)} == before
 
 
-def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bucket: Any) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(30))
+def test_parts_of_several_workers(client: AnaplatClient, simulator: Simulator, bucket: Any) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(30))
     how = RowsOfPart(RowQuery("ds1", page_size=10))
     folder = bucket / "odd [name] *"
     for rows, key in ((30, "a"), (9, "b"), (12, "b")):
@@ -195,13 +195,13 @@ def test_parts_of_several_workers(client: AnaplatClient, platform: Simulator, bu
 
 
 def test_the_operator_writes_with_an_airflow_connection(
-    platform: Simulator, s3: Any, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, s3: Any, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint = s3.storage_options["client_kwargs"]["endpoint_url"]
     lake = {"conn_type": "aws", "login": "key", "password": "secret", "extra": {"endpoint_url": endpoint}}
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(lake))
-    connect(platform)
-    platform.platform.add_dataset("numbers", numbers(30))
+    connect(simulator)
+    simulator.platform.add_dataset("numbers", numbers(30))
     url = "s3://lake@bucket/airflow/numbers.parquet"
     result: Any = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=url).execute({})
     s3.fs.invalidate_cache()

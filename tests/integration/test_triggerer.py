@@ -50,12 +50,12 @@ def until(condition: Callable[[], bool], airflow: Airflow) -> None:
 
 
 @pytest.fixture
-def airflow(warm_airflow: WarmAirflow, platform: Simulator) -> Iterator[Airflow]:
+def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[Airflow]:
     airflow = Airflow(warm_airflow)
     shutil.copy(DAG_FILE, warm_airflow.dags)
     airflow.command(
-        "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", platform.url,
-        "--conn-password", platform.token, "--conn-extra", '{"max_retries": 0}',
+        "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", simulator.url,
+        "--conn-password", simulator.token, "--conn-extra", '{"max_retries": 0}',
     )  # fmt: skip
     try:
         for component in COMPONENTS:
@@ -65,9 +65,9 @@ def airflow(warm_airflow: WarmAirflow, platform: Simulator) -> Iterator[Airflow]
         airflow.stop()
 
 
-def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, platform: Simulator) -> None:
-    datasets = [platform.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"]) for number in range(1, 6)]
-    platform.platform.add_dataset("watched", TEXTS)
+def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, simulator: Simulator) -> None:
+    datasets = [simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"]) for number in range(1, 6)]
+    simulator.platform.add_dataset("watched", TEXTS)
     until(lambda: airflow.query("select 1 from dag where dag_id = 'triggerer_waits'") != [], airflow)
     airflow.command("dags", "trigger", "triggerer_waits")
 
@@ -76,34 +76,34 @@ def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, platform: 
     until(lambda: airflow.states()["no_connection", -1] == "failed", airflow)
     if CAN_BEGIN_IN_TRIGGERER:
         assert airflow.query("select pid from task_instance where task_id = 'begins_there'") == [(None,)]
-    before, since = len(platform.requests("list_datasets")), time.monotonic()
-    until(lambda: len(platform.requests("list_datasets")) >= before + 5, airflow)
-    assert len(platform.requests("list_datasets")) - before <= time.monotonic() - since + 1
+    before, since = len(simulator.requests("list_datasets")), time.monotonic()
+    until(lambda: len(simulator.requests("list_datasets")) >= before + 5, airflow)
+    assert len(simulator.requests("list_datasets")) - before <= time.monotonic() - since + 1
 
     airflow.kill("triggerer")
-    asked = len(platform.requests("list_datasets"))
-    platform.platform.refresh("ds6")
+    asked = len(simulator.requests("list_datasets"))
+    simulator.platform.refresh("ds6")
     for dataset in datasets:
         dataset.statuses = ["FINISHED"]
     datasets[4].statuses = ["FAILED"]
     airflow.start("triggerer")
 
     until(lambda: set(airflow.states().values()) <= {"success", "failed"}, airflow)
-    assert len(platform.requests("list_datasets")) > asked
+    assert len(simulator.requests("list_datasets")) > asked
     assert {key for key, state in airflow.states().items() if state == "failed"} == {
         ("fails", -1),
         ("no_connection", -1),
     }
     if not AIRFLOW_2:
-        _the_watcher_missed_nothing(airflow, platform)
-    assert all(platform.token not in str(row) for row in airflow.query("select * from trigger"))
-    logs = [path for path in airflow.home.rglob("*.log") if platform.token in path.read_text(errors="replace")]
+        _the_watcher_missed_nothing(airflow, simulator)
+    assert all(simulator.token not in str(row) for row in airflow.query("select * from trigger"))
+    logs = [path for path in airflow.home.rglob("*.log") if simulator.token in path.read_text(errors="replace")]
     assert logs == []
 
 
-def _the_watcher_missed_nothing(airflow: Airflow, platform: Simulator) -> None:
+def _the_watcher_missed_nothing(airflow: Airflow, simulator: Simulator) -> None:
     remembers = bool(airflow.query("select 1 from sqlite_master where name = 'asset_state_store'"))
     missed = 1 if remembers else 0
     until(lambda: airflow.runs_of_the_watched() == missed, airflow)
-    platform.platform.refresh("ds6")
+    simulator.platform.refresh("ds6")
     until(lambda: airflow.runs_of_the_watched() == missed + 1, airflow)

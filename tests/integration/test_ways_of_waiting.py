@@ -70,16 +70,16 @@ def steps() -> Steps:
 @pytest.mark.parametrize("way", ["poked", "rescheduled", "deferred"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_way_ends_alike(
-    scenario: Scenario, way: str, steps: Steps, platform: Simulator, connect: Callable[..., None]
+    scenario: Scenario, way: str, steps: Steps, simulator: Simulator, connect: Callable[..., None]
 ) -> None:
     if AIRFLOW_2 and way == "rescheduled":
         pytest.skip("Airflow 2 asks its database when a rescheduled task began; the DAGs of test_dags.py have one")
-    connect(platform, extra={"max_retries": 0})
-    dataset = platform.platform.add_dataset("new", TEXTS, scenario.statuses)
+    connect(simulator, extra={"max_retries": 0})
+    dataset = simulator.platform.add_dataset("new", TEXTS, scenario.statuses)
     if scenario.list_down_times != 0:
-        platform.inject(*LIST_DOWN, times=scenario.list_down_times)
+        simulator.inject(*LIST_DOWN, times=scenario.list_down_times)
     if scenario.killed_after:
-        steps.kill_when = lambda: len(platform.requests("list_datasets")) >= scenario.killed_after
+        steps.kill_when = lambda: len(simulator.requests("list_datasets")) >= scenario.killed_after
     arguments = {
         "ds_id": "ds1",
         "poke_interval": 0.1,

@@ -124,11 +124,11 @@ class Terminal:
 
 @contextmanager
 def held(
-    platform: Simulator, operation: str, when: Callable[[Mapping[str, Any]], bool]
+    simulator: Simulator, operation: str, when: Callable[[Mapping[str, Any]], bool]
 ) -> Iterator[threading.Event]:
     """Hold an answer back until the event is set."""
     event = threading.Event()
-    platform.inject(operation, replies.hold(event), when=when)
+    simulator.inject(operation, replies.hold(event), when=when)
     try:
         yield event
     finally:

@@ -52,7 +52,7 @@ WAYS = ("form", "rest", "cli_fields", "cli_json", "cli_uri", "env_json", "env_ur
 
 
 @pytest.fixture(scope="module")
-def platform() -> Iterator[Simulator]:
+def simulator() -> Iterator[Simulator]:
     skip_where_impossible()
     with Simulator({"flights": FLIGHTS}) as simulator:
         for name in ("first", "second"):
@@ -66,7 +66,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def airflow(platform: Simulator, output: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebAirflow]:
+def airflow(simulator: Simulator, output: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebAirflow]:
     settings = {
         "ANAPLAT_TEST_OUTPUT": str(output),
         "ANAPLAT_TEST_PASSWORD": PASSWORD,
@@ -75,7 +75,7 @@ def airflow(platform: Simulator, output: Path, tmp_path_factory: pytest.TempPath
         "AIRFLOW_CONN_ENV_URI": URI,
     }
     with WebAirflow(tmp_path_factory.mktemp("browser"), [DAGS, EXAMPLE], settings) as airflow:
-        airflow.add_connection("anaplat_default", host=platform.url, password=platform.token)
+        airflow.add_connection("anaplat_default", host=simulator.url, password=simulator.token)
         yield airflow
 
 
@@ -196,15 +196,15 @@ def test_whatever_way_a_connection_is_made_the_client_is_the_same(settings: dict
     assert Settings(**settings[way]) == expected
 
 
-def test_the_test_button_turns_green(airflow: WebAirflow, page: Page, platform: Simulator) -> None:
-    port = int(platform.url.rpartition(":")[2])
-    airflow.add_connection("good", host="http://127.0.0.1", port=port, password=platform.token)
+def test_the_test_button_turns_green(airflow: WebAirflow, page: Page, simulator: Simulator) -> None:
+    port = int(simulator.url.rpartition(":")[2])
+    airflow.add_connection("good", host="http://127.0.0.1", port=port, password=simulator.token)
     said = press_test(page, airflow, "good", "Successful")
     assert "The platform answers, and the token is good for" in said.inner_text()
 
 
-def test_a_port_of_0_is_none(airflow: WebAirflow, page: Page, platform: Simulator) -> None:
-    airflow.add_connection("port_0", host=platform.url, port=0, password=platform.token)
+def test_a_port_of_0_is_none(airflow: WebAirflow, page: Page, simulator: Simulator) -> None:
+    airflow.add_connection("port_0", host=simulator.url, port=0, password=simulator.token)
     press_test(page, airflow, "port_0", "Successful")
 
 
@@ -216,15 +216,15 @@ def test_a_port_of_0_is_none(airflow: WebAirflow, page: Page, platform: Simulato
     raises=AssertionError,
     strict=True,
 )
-def test_an_empty_port_is_none(airflow: WebAirflow, page: Page, platform: Simulator) -> None:
-    airflow.add_connection("no_port", host=platform.url, password=platform.token)
+def test_an_empty_port_is_none(airflow: WebAirflow, page: Page, simulator: Simulator) -> None:
+    airflow.add_connection("no_port", host=simulator.url, password=simulator.token)
     said = press_test(page, airflow, "no_port", "")
     assert "Successful" in said.inner_text()
 
 
 @pytest.mark.parametrize("port", [{}, {"port": None}, {"port": 0}])
-def test_the_same_test_by_the_rest_api(airflow: WebAirflow, platform: Simulator, port: dict[str, Any]) -> None:
-    body = {"connection_id": "unsaved", "conn_type": "anaplat", "host": platform.url, "password": platform.token}
+def test_the_same_test_by_the_rest_api(airflow: WebAirflow, simulator: Simulator, port: dict[str, Any]) -> None:
+    body = {"connection_id": "unsaved", "conn_type": "anaplat", "host": simulator.url, "password": simulator.token}
     answer = airflow.post("connections/test", {**body, **port})
     assert answer["status"], answer
 
@@ -237,11 +237,11 @@ def test_the_same_test_by_the_rest_api(airflow: WebAirflow, platform: Simulator,
     ],
 )
 def test_the_test_button_names_the_layer_that_fails(
-    airflow: WebAirflow, page: Page, platform: Simulator, tmp_path: Path,
+    airflow: WebAirflow, page: Page, simulator: Simulator, tmp_path: Path,
     conn_id: str, address: str | None, token: str, layer: str,
 ) -> None:  # fmt: skip
     airflow.add_connection(
-        conn_id, host=address or platform.url, port=0, password=token, extra=json.dumps({"max_retries": 0})
+        conn_id, host=address or simulator.url, port=0, password=token, extra=json.dumps({"max_retries": 0})
     )
     said = press_test(page, airflow, conn_id, "Failed")
     assert layer in said.inner_text()
@@ -262,13 +262,13 @@ def test_the_example_is_green(airflow: WebAirflow, page: Page, tmp_path: Path) -
 
 
 def test_a_mapped_task_links_to_its_own_dataset(
-    airflow: WebAirflow, page: Page, platform: Simulator, tmp_path: Path
+    airflow: WebAirflow, page: Page, simulator: Simulator, tmp_path: Path
 ) -> None:
     run_id = airflow.run("browser_mapped")
     for index, ds_id in enumerate(("ds1", "ds2")):
         page.goto(f"{airflow.url}/dags/browser_mapped/runs/{run_id}/tasks/export/mapped/{index}/details")
         link = page.get_by_role("link", name="Dataset", exact=True)
-        address = f"{platform.url}/data-center/data-sets/root/{ds_id}/details/overview"
+        address = f"{simulator.url}/data-center/data-sets/root/{ds_id}/details/overview"
         assert link.get_attribute("href") == address
         with page.context.expect_page() as opened:
             link.click()
@@ -277,9 +277,9 @@ def test_a_mapped_task_links_to_its_own_dataset(
     screenshot(page, "dataset-link", tmp_path)
 
 
-def test_no_screen_shows_a_password(airflow: WebAirflow, page: Page, platform: Simulator) -> None:
+def test_no_screen_shows_a_password(airflow: WebAirflow, page: Page, simulator: Simulator) -> None:
     run_id = airflow.run("browser_users")
-    assert {user["password"] for user in platform.platform.users.values() if "password" in user} == {PASSWORD}
+    assert {user["password"] for user in simulator.platform.users.values() if "password" in user} == {PASSWORD}
     run = f"dags/browser_users/dagRuns/{run_id}"
     answers = [airflow.get(f"{run}/taskInstances/{task}") for task in ("plain", "mapped/0", "mapped/1")]
     assert [answer["rendered_fields"]["users"] for answer in answers] == ["2 users", "1 user", "1 user"]

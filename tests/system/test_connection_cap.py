@@ -44,19 +44,19 @@ def most_at_once(running: Production, name: str, together: int, **extra: int) ->
                 enough.set()
         return bool(body.get("offset"))
 
-    with Simulator() as platform:
-        platform.platform.add_dataset("numbers", numbers(ROWS))
+    with Simulator() as simulator:
+        simulator.platform.add_dataset("numbers", numbers(ROWS))
         meet = Fault(lambda reply: replace(reply, held_by=enough, delay=0.1), needs_answer=True)
-        platform.inject("read_rows", meet, times=None, when=gather)
+        simulator.inject("read_rows", meet, times=None, when=gather)
         running.deployment.connect(
             f"anaplat_{name}",
             conn_type="anaplat",
-            host=platform.url,
-            password=platform.token,
+            host=simulator.url,
+            password=simulator.token,
             extra=json.dumps(extra),
         )
         running.deployment.trigger(f"{name}_exports")
         running.deployment.wait_for(f"{name}_exports", "success")
     for task in running.deployment.tasks(f"{name}_exports"):
         assert pl.read_csv(running.output / f"{name}-{task.map_index}.csv")["n"].to_list() == list(range(ROWS))
-    return platform.most_at_once
+    return simulator.most_at_once

@@ -28,9 +28,9 @@ def test_failed_by_hand(running: Production) -> None:
     running.deployment.wait_for("failed_by_hand", "failed")
     assert running.states("failed_by_hand") == {"wait": ["failed"], "create": ["failed"]}
     running.nobody_asks("failed_by_hand")
-    platform = running.platforms["failed_by_hand"]
-    assert len(platform.requests("create_dataset")) == 1
-    assert len(platform.platform.datasets) == 2
+    simulator = running.platforms["failed_by_hand"]
+    assert len(simulator.requests("create_dataset")) == 1
+    assert len(simulator.platform.datasets) == 2
 
 
 def test_timed_out(running: Production) -> None:
@@ -40,21 +40,21 @@ def test_timed_out(running: Production) -> None:
     assert "AirflowSensorTimeout" in running.deployment.log("timed_out", "wait")
     assert "AirflowTaskTimeout" in running.deployment.log("timed_out", "create")
     running.nobody_asks("timed_out")
-    platform = running.platforms["timed_out"]
-    assert len(platform.requests("create_dataset")) == 1
-    assert len(platform.platform.datasets) == 2
+    simulator = running.platforms["timed_out"]
+    assert len(simulator.requests("create_dataset")) == 1
+    assert len(simulator.platform.datasets) == 2
 
 
 def test_cleared(running: Production) -> None:
-    platform = running.platforms["cleared"]
+    simulator = running.platforms["cleared"]
     running.deployment.clear("cleared", ["wait", "create"])
     wait_until(lambda: min(running.attempts("cleared").values()) == 2)
     for task in ("wait", "create"):
         running.until("cleared", task, "deferred")
-    for dataset in platform.platform.datasets.values():
+    for dataset in simulator.platform.datasets.values():
         dataset.statuses = ["FINISHED"]
     running.deployment.wait_for("cleared", "success")
     assert running.deployment.xcom("cleared", "create")["dsId"] == "ds2"
-    assert len(platform.requests("create_dataset")) == 1
-    assert len(platform.platform.datasets) == 2
+    assert len(simulator.requests("create_dataset")) == 1
+    assert len(simulator.platform.datasets) == 2
     running.nobody_asks("cleared")

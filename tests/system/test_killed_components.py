@@ -33,16 +33,16 @@ def held() -> Iterator[threading.Event]:
     event.set()
 
 
-def hold_a_page(platform: Simulator, offset: int, held: threading.Event) -> None:
-    platform.inject("read_rows", replies.hold(held), when=lambda body: body.get("offset") == offset)
+def hold_a_page(simulator: Simulator, offset: int, held: threading.Event) -> None:
+    simulator.inject("read_rows", replies.hold(held), when=lambda body: body.get("offset") == offset)
 
 
-def users_sent(platform: Simulator) -> list[list[str]]:
-    return [[user["loginId"] for user in request.body["users"]] for request in platform.requests("create_users")]
+def users_sent(simulator: Simulator) -> list[list[str]]:
+    return [[user["loginId"] for user in request.body["users"]] for request in simulator.requests("create_users")]
 
 
-def asked_for(platform: Simulator, offset: int) -> bool:
-    return offset in [request.body.get("offset") for request in platform.requests("read_rows")]
+def asked_for(simulator: Simulator, offset: int) -> bool:
+    return offset in [request.body.get("offset") for request in simulator.requests("read_rows")]
 
 
 def exported(running: Production, *names: str) -> list[int]:
@@ -141,15 +141,15 @@ def ended(running: Production) -> int:
 
 
 def test_a_dead_scheduler_stops_nothing(running: Production, held: threading.Event) -> None:
-    platform = running.platforms["scheduler_dies"]
-    dataset = platform.platform.add_dataset("numbers", numbers(ROWS), [WORKING])
-    hold_a_page(platform, 500, held)
-    platform.inject("create_dataset", replies.hold(held))
-    platform.inject("create_users", replies.hold(held), when=lambda body: body["users"][0]["loginId"] == "user2")
+    simulator = running.platforms["scheduler_dies"]
+    dataset = simulator.platform.add_dataset("numbers", numbers(ROWS), [WORKING])
+    hold_a_page(simulator, 500, held)
+    simulator.inject("create_dataset", replies.hold(held))
+    simulator.inject("create_users", replies.hold(held), when=lambda body: body["users"][0]["loginId"] == "user2")
     running.start("scheduler_dies")
     running.until("scheduler_dies", "wait", "deferred")
-    wait_until(lambda: asked_for(platform, 500))
-    wait_until(lambda: platform.requests("create_dataset") and "user2" in platform.platform.users)
+    wait_until(lambda: asked_for(simulator, 500))
+    wait_until(lambda: simulator.requests("create_dataset") and "user2" in simulator.platform.users)
 
     running.deployment.airflow.kill("scheduler")
     held.set()
@@ -161,10 +161,10 @@ def test_a_dead_scheduler_stops_nothing(running: Production, held: threading.Eve
     running.deployment.wait_for("scheduler_dies", "success")
     assert running.attempts("scheduler_dies") == {"wait": 1, "after": 1, "export": 1, "create": 1, "users": 1}
     assert exported(running, "scheduler_dies.csv") == exported(running, "scheduler_dies.csv.gz") == EXPORTED
-    assert [name for name, found in platform.platform.datasets.items() if found is not dataset] == ["ds2"]
-    assert len(platform.requests("create_dataset")) == 1
-    assert users_sent(platform) == IN_BATCHES
-    assert len(platform.platform.users) == running.deployment.xcom("scheduler_dies", "users")["created"] == 6
+    assert [name for name, found in simulator.platform.datasets.items() if found is not dataset] == ["ds2"]
+    assert len(simulator.requests("create_dataset")) == 1
+    assert users_sent(simulator) == IN_BATCHES
+    assert len(simulator.platform.users) == running.deployment.xcom("scheduler_dies", "users")["created"] == 6
     running.nobody_asks("scheduler_dies")
 
 

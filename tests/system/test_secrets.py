@@ -54,7 +54,7 @@ FAILED = (
 SUCCEEDED = ("users_of_a_query", "whole.plan", "whole.part", "whole.commit", "load")
 
 
-def spoil(platform: Simulator) -> None:
+def spoil(simulator: Simulator) -> None:
     assert tuple(spoilt(TOKENS)) == SECRET_FAULTS
     for name in SECRET_FAULTS:
         for operation, echo, is_meant in (
@@ -66,14 +66,14 @@ def spoil(platform: Simulator) -> None:
             ),
             ("create_dataset", TOKENS, lambda body, name=name: body["name"] == name),
         ):
-            platform.inject(operation, spoilt(echo)[name], times=None, when=is_meant)
-    platform.inject(
+            simulator.inject(operation, spoilt(echo)[name], times=None, when=is_meant)
+    simulator.inject(
         "refresh_dataset", spoilt(USERS_TOO)["rejected"], times=None, when=lambda body: "password" in body
     )
     answers = spoilt(TOKENS)
     # Of two users' rights and of two parts, one.
-    platform.inject("list_authorized_datasets", answers["http_500"])
-    platform.inject(
+    simulator.inject("list_authorized_datasets", answers["http_500"])
+    simulator.inject(
         "read_rows",
         answers["rejected"],
         times=None,
@@ -82,7 +82,7 @@ def spoil(platform: Simulator) -> None:
     for operation, name in (
         ("get_columns", "malformed"), ("refresh_dataset", "rejected"), ("get_subscriptions", "html"),
     ):  # fmt: skip
-        platform.inject(operation, answers[name], times=None)
+        simulator.inject(operation, answers[name], times=None)
 
 
 @contextmanager
@@ -113,11 +113,11 @@ def overheard() -> Iterator[list[bytes]]:
 @pytest.fixture(scope="module", autouse=True)
 def sent_to_redis(running: Production) -> list[bytes]:
     """Let everything fail; what Redis was sent meanwhile."""
-    platform = running.platforms["secrets"]
-    platform.platform.add_dataset("numbers", numbers(30))
-    spoil(platform)
+    simulator = running.platforms["secrets"]
+    simulator.platform.add_dataset("numbers", numbers(30))
+    spoil(simulator)
     running.platforms["failing"].inject("list_datasets", spoilt(TOKENS)["http_500"], times=None)
-    platform.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": TOKENS}}]
+    simulator.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": TOKENS}}]
     with overheard() as said:
         running.start("secrets")
         running.deployment.wait_for("secrets", "failed")

@@ -75,9 +75,9 @@ def events_of(operator: Any) -> Any:
     return events
 
 
-def test_an_export_describes_its_event(connect: Connect, platform: Simulator, tmp_path: Path) -> None:
-    connect(platform)
-    dataset = platform.platform.add_dataset("numbers", numbers(3))
+def test_an_export_describes_its_event(connect: Connect, simulator: Simulator, tmp_path: Path) -> None:
+    connect(simulator)
+    dataset = simulator.platform.add_dataset("numbers", numbers(3))
     asset, alias = Asset(uri="file:///sales.csv"), AssetAlias("later")
     export = AnaplatExportRowsOperator(
         task_id="export", ds_id="ds1", output_path=str(tmp_path / "x.csv"), outlets=[asset, alias]
@@ -89,19 +89,19 @@ def test_an_export_describes_its_event(connect: Connect, platform: Simulator, tm
 
 
 def test_a_load_describes_its_event(
-    connect: Connect, platform: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect(platform)
+    connect(simulator)
     monkeypatch.setenv("AIRFLOW_CONN_DB", f'{{"conn_type": "sqlite", "host": "{tmp_path}/x.db"}}')
-    platform.platform.add_dataset("numbers", numbers(3))
+    simulator.platform.add_dataset("numbers", numbers(3))
     asset = Asset(uri="x-table://numbers")
     load = AnaplatToSqlOperator(task_id="l", ds_id="ds1", sql_conn_id="db", table="numbers", outlets=[asset])
     assert events_of(load)[asset].extra["rows"] == 3
 
 
-def test_no_outlet_no_event(connect: Connect, platform: Simulator, tmp_path: Path) -> None:
-    connect(platform)
-    platform.platform.add_dataset("numbers", numbers(3))
+def test_no_outlet_no_event(connect: Connect, simulator: Simulator, tmp_path: Path) -> None:
+    connect(simulator)
+    simulator.platform.add_dataset("numbers", numbers(3))
     export = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=str(tmp_path / "x.csv"))
     assert len(events_of(export)) == 0
     assert export.execute({})["rows"] == 3  # without Airflow's machinery there are no events at all

@@ -48,11 +48,11 @@ print(sorted({"airflow_provider_anaplat.lineage", "openlineage.client"} & set(sy
 
 @pytest.mark.parametrize("missing", [["openlineage", "airflow.providers.openlineage.extractors"], []])
 def test_nothing_is_done_for_openlineage_where_nobody_asks(
-    platform: Simulator, tmp_path: Path, missing: list[str]
+    simulator: Simulator, tmp_path: Path, missing: list[str]
 ) -> None:
-    platform.platform.tables["numbers"] = numbers(3)
-    platform.platform.add_dataset("numbers", numbers(3))
-    connection = {"conn_type": "anaplat", "host": platform.url, "password": platform.token}
+    simulator.platform.tables["numbers"] = numbers(3)
+    simulator.platform.add_dataset("numbers", numbers(3))
+    connection = {"conn_type": "anaplat", "host": simulator.url, "password": simulator.token}
     environment = {
         **os.environ,
         "AIRFLOW_CONN_ANAPLAT_DEFAULT": json.dumps(connection),
@@ -146,19 +146,19 @@ def test_rows_that_an_earlier_attempt_has_loaded_are_not_counted_again() -> None
 
 
 def test_a_task_that_has_written_nothing_says_nothing(
-    connect: Connect, platform: Simulator, tmp_path: Path
+    connect: Connect, simulator: Simulator, tmp_path: Path
 ) -> None:
-    connect(platform)
+    connect(simulator)
     export = AnaplatExportRowsOperator(task_id="e", ds_id="gone", output_path=str(tmp_path / "x.csv"))
     with pytest.raises(AirflowFailException):
         export.execute({})
     assert export.get_openlineage_facets_on_complete(None) is None
 
 
-def test_a_dataset_that_is_reused_was_not_created(connect: Connect, platform: Simulator) -> None:
+def test_a_dataset_that_is_reused_was_not_created(connect: Connect, simulator: Simulator) -> None:
     pytest.importorskip("airflow.providers.openlineage", reason="the listener is its own")
-    connect(platform)
-    platform.platform.add_dataset("sales", numbers(3))
+    connect(simulator)
+    simulator.platform.add_dataset("sales", numbers(3))
     create = AnaplatCreateDatasetOperator(task_id="c", account_id="a", name="sales", table_query={"table": "t"})
     create.execute({})
     lineage = create.get_openlineage_facets_on_complete(None)

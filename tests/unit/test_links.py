@@ -41,14 +41,14 @@ def of(operator: Any, link: Any = None) -> str:
     return str((link or AnaplatDatasetLink()).get_link(operator, ti_key=key))
 
 
-def details(platform: Simulator, dir_id: str, ds_id: str) -> str:
-    return f"{platform.url}/data-center/data-sets/{dir_id}/{ds_id}/details/overview"
+def details(simulator: Simulator, dir_id: str, ds_id: str) -> str:
+    return f"{simulator.url}/data-center/data-sets/{dir_id}/{ds_id}/details/overview"
 
 
 @pytest.fixture
-def dataset(connect: Connect, platform: Simulator) -> str:
-    connect(platform)
-    dataset = platform.platform.add_dataset("numbers", numbers(3))
+def dataset(connect: Connect, simulator: Simulator) -> str:
+    connect(simulator)
+    dataset = simulator.platform.add_dataset("numbers", numbers(3))
     dataset.parent_dir_id = "d 1"
     return dataset.ds_id
 
@@ -56,30 +56,30 @@ def dataset(connect: Connect, platform: Simulator) -> str:
 @pytest.mark.parametrize(
     "sensor", [AnaplatDatasetTaskSensor, lambda **a: AnaplatDatasetFreshnessSensor(newer_than="2020-01-01", **a)]
 )
-def test_sensors_link_to_their_dataset(sensor: Any, dataset: str, platform: Simulator) -> None:
+def test_sensors_link_to_their_dataset(sensor: Any, dataset: str, simulator: Simulator) -> None:
     waiting, task = sensor(task_id="wait", ds_id=dataset), Task()
     waiting.execute({"ti": task})
-    assert of(waiting) == details(platform, "d%201", dataset)
+    assert of(waiting) == details(simulator, "d%201", dataset)
     assert task.xcoms == {"anaplat_dataset_url": of(waiting)}
 
 
-def test_a_sensor_that_comes_back_links_again(dataset: str, platform: Simulator) -> None:
+def test_a_sensor_that_comes_back_links_again(dataset: str, simulator: Simulator) -> None:
     resumed = AnaplatDatasetTaskSensor(task_id="wait", ds_id=dataset, deferrable=True)
     result = {"dsId": dataset, "parentDirId": "x"}
     resumed.execute_complete({}, {"outcome": "done", "result": result})
-    assert of(resumed) == details(platform, "x", dataset)
+    assert of(resumed) == details(simulator, "x", dataset)
 
 
-def test_a_task_that_fails_has_its_link(connect: Connect, platform: Simulator, tmp_path: Path) -> None:
-    connect(platform, extra={"max_retries": 0})
+def test_a_task_that_fails_has_its_link(connect: Connect, simulator: Simulator, tmp_path: Path) -> None:
+    connect(simulator, extra={"max_retries": 0})
     export = AnaplatExportRowsOperator(task_id="e", ds_id="gone", output_path=str(tmp_path / "x.csv"))
     with pytest.raises(AirflowFailException, match="1002"):
         export.execute({})
-    assert of(export) == details(platform, "root", "gone")
+    assert of(export) == details(simulator, "root", "gone")
 
 
-def test_operators_link_to_their_dataset(dataset: str, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.tables["t"] = numbers(1)
+def test_operators_link_to_their_dataset(dataset: str, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.tables["t"] = numbers(1)
     export = AnaplatExportRowsOperator(task_id="e", ds_id=dataset, output_path=str(tmp_path / "x.csv"))
     create = AnaplatCreateDatasetOperator(
         task_id="c", account_id="a", name="new", table_query={"table": "t"}, parent_dir_id="dir"
@@ -88,22 +88,22 @@ def test_operators_link_to_their_dataset(dataset: str, platform: Simulator, tmp_
     created = create.execute({})
     export.execute({})
     refresh.execute({})
-    assert of(export) == of(refresh) == details(platform, "d%201", dataset)
-    assert of(create) == details(platform, "dir", created["dsId"])
+    assert of(export) == of(refresh) == details(simulator, "d%201", dataset)
+    assert of(create) == details(simulator, "dir", created["dsId"])
 
 
-def test_the_connections_templates(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"dataset_url": "https://web.example.com/?ds={dsId}"})
-    platform.platform.add_dataset("numbers", numbers(3))
+def test_the_connections_templates(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"dataset_url": "https://web.example.com/?ds={dsId}"})
+    simulator.platform.add_dataset("numbers", numbers(3))
     sensor = AnaplatDatasetTaskSensor(task_id="wait", ds_id="ds1")
     sensor.execute({})
     assert of(sensor) == "https://web.example.com/?ds=ds1"
 
 
 def test_a_link_that_cannot_be_is_said_and_fails_nothing(
-    connect: Connect, platform: Simulator, caplog: pytest.LogCaptureFixture
+    connect: Connect, simulator: Simulator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    connect(host=platform.url, password="")
+    connect(host=simulator.url, password="")
     operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
     AnaplatDatasetLink().note(operator, {}, {"dsId": "ds1", "dirId": "root"})
     assert "has no link 'Dataset'" in caplog.text
@@ -111,17 +111,17 @@ def test_a_link_that_cannot_be_is_said_and_fails_nothing(
 
 @pytest.mark.parametrize(("sc_type", "linked"), [("PAGE", True), ("CARD", False)])
 def test_a_subscription_links_to_its_page(
-    connect: Connect, platform: Simulator, sc_type: str, linked: bool, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, simulator: Simulator, sc_type: str, linked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect(platform)
+    connect(simulator)
     monkeypatch.setattr("airflow_provider_anaplat.links.XCom", SimpleNamespace(get_value=lambda **_: None))
-    platform.platform.subscriptions["s"] = {
+    simulator.platform.subscriptions["s"] = {
         "scId": "s", "scType": sc_type, "resourceId": "pg1", "enabled": True,
         "lastSendTime": 1_900_000_000_000, "lastSendStatus": "SUCCESS",
     }  # fmt: skip
     sensor = AnaplatSubscriptionSensor(task_id="sent", subscription_ids=["s"], sent_after="2026-01-01")
     sensor.execute({})
-    assert of(sensor, AnaplatPageLink()) == (f"{platform.url}/page/pg1" if linked else "")
+    assert of(sensor, AnaplatPageLink()) == (f"{simulator.url}/page/pg1" if linked else "")
 
 
 def test_an_instance_that_knows_nothing_reads_the_xcom(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,8 @@ def _sample(block: Block) -> Any:
 
 
 @pytest.mark.parametrize("sample", map(_sample, PYTHON))
-def test_a_sample_runs(sample: Block, platform: Simulator, connect: Callable[..., None]) -> None:
-    connect(platform)
+def test_a_sample_runs(sample: Block, simulator: Simulator, connect: Callable[..., None]) -> None:
+    connect(simulator)
     exec(compile(for_this_release(sample.text), str(sample), "exec"), {"__name__": "sample"})
 
 

@@ -57,9 +57,9 @@ def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database
 
 
 @pytest.fixture
-def load(connect: Callable[..., None], platform: Simulator) -> Load:
+def load(connect: Callable[..., None], simulator: Simulator) -> Load:
     """Run the operator; ``run`` is the DAG run that it belongs to, None for none."""
-    connect(platform)
+    connect(simulator)
 
     def load(run: str | None = None, **arguments: Any) -> dict[str, Any]:
         context: Any = {}

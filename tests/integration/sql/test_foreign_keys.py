@@ -28,8 +28,8 @@ LOADED = [(0,), (1,), (2,)]
 
 
 @pytest.fixture(autouse=True)
-def dataset(platform: Simulator) -> Any:
-    return platform.platform.add_dataset("sales", numbers(3))
+def dataset(simulator: Simulator) -> Any:
+    return simulator.platform.add_dataset("sales", numbers(3))
 
 
 def items(action: str, table: str = "items", parent: str = "sales") -> str:

@@ -24,8 +24,8 @@ def keyed(*rows: tuple[int, str | None]) -> Table:
     return Table.of_rows([("id", "INT"), ("name", "STRING")], [[str(key), name] for key, name in rows])
 
 
-def test_replace(each: Database, load: Any, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("sales", numbers(25))
+def test_replace(each: Database, load: Any, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("sales", numbers(25))
     result = load(page_size=10)
     assert result == {
         "dsId": "ds1", "table": "sales", "mode": "replace", "rows": 25, "columns": 2, "version": 1,
@@ -38,15 +38,15 @@ def test_replace(each: Database, load: Any, platform: Simulator) -> None:
     assert each.tables() == ["sales"]
 
 
-def test_append(each: Database, load: Any, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", numbers(25))
+def test_append(each: Database, load: Any, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", numbers(25))
     assert load("first", mode="append", page_size=10)["alreadyLoaded"] is False
     assert load("second", mode="append", page_size=10)["rows"] == 25
     assert each.rows("SELECT n, COUNT(*) FROM sales GROUP BY n ORDER BY n") == [(i, 2) for i in range(25)]
 
 
-def test_upsert(each: Database, load: Any, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("sales", keyed((1, "one"), (2, "two"), (3, None)))
+def test_upsert(each: Database, load: Any, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("sales", keyed((1, "one"), (2, "two"), (3, None)))
     load(mode="upsert", key_columns=["id"], page_size=2)
     each.run("INSERT INTO sales (id, name) VALUES (9, 'kept')")
     dataset.table = keyed((2, "zwei"), (3, ""), (4, "four"))
@@ -57,9 +57,9 @@ def test_upsert(each: Database, load: Any, platform: Simulator) -> None:
     assert each.tables() == ["sales"]
 
 
-def test_upsert_by_several_keys_and_nothing_else(each: Database, load: Any, platform: Simulator) -> None:
+def test_upsert_by_several_keys_and_nothing_else(each: Database, load: Any, simulator: Simulator) -> None:
     columns = [("day", "DATE"), ("shop", "STRING")]
-    dataset = platform.platform.add_dataset(
+    dataset = simulator.platform.add_dataset(
         "s", Table.of_rows(columns, [["2024-01-01", "a"], ["2024-01-01", "b"]])
     )
     load(mode="upsert", key_columns=["shop", "day"])
@@ -70,14 +70,14 @@ def test_upsert_by_several_keys_and_nothing_else(each: Database, load: Any, plat
     ]  # fmt: skip
 
 
-def test_types(each: Database, load: Any, platform: Simulator) -> None:
+def test_types(each: Database, load: Any, simulator: Simulator) -> None:
     columns = [("i", "INT"), ("l", "LONG"), ("d", "DOUBLE"), ("s", "STRING"), ("day", "DATE"), ("o", "TIMESTAMP")]
     rows: list[list[str | None]] = [
         ["-1", "9223372036854775807", "1.7976931348623157e308", "1", "0001-01-01", "2024-01-01 12:00:00"],
         ["007", "-9223372036854775808", "5e-324", "1.0", "9999-12-31", ""],
         [None] * 6,
     ]
-    platform.platform.add_dataset("types", Table.of_rows(columns, rows))
+    simulator.platform.add_dataset("types", Table.of_rows(columns, rows))
     load()
     first, last = ("0001-01-01", "9999-12-31") if each.name == "sqlite" else (date(1, 1, 1), date(9999, 12, 31))
     assert each.rows("SELECT * FROM sales ORDER BY i IS NULL, i") == [
@@ -88,20 +88,20 @@ def test_types(each: Database, load: Any, platform: Simulator) -> None:
 
 
 @pytest.mark.parametrize("mode", ["replace", "upsert"])
-def test_texts_survive(each: Database, load: Any, platform: Simulator, mode: str) -> None:
+def test_texts_survive(each: Database, load: Any, simulator: Simulator, mode: str) -> None:
     rows = [[str(number), text] for number, text in enumerate(TEXTS)]
-    platform.platform.add_dataset("texts", Table.of_rows([("id", "INT"), ("text", "STRING")], rows))
+    simulator.platform.add_dataset("texts", Table.of_rows([("id", "INT"), ("text", "STRING")], rows))
     load(mode=mode, key_columns=["id"] if mode == "upsert" else None, page_size=7)
     assert [text for _, text in each.rows("SELECT id, text FROM sales ORDER BY id")] == TEXTS
 
 
-def test_texts_that_are_the_only_column(each: Database, load: Any, platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", Table.of_rows([("text", "STRING")], [[text] for text in TEXTS]))
+def test_texts_that_are_the_only_column(each: Database, load: Any, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", Table.of_rows([("text", "STRING")], [[text] for text in TEXTS]))
     load()
     assert sorted(map(repr, each.rows("SELECT text FROM sales"))) == sorted(repr((text,)) for text in TEXTS)
 
 
-def test_names(each: Database, load: Any, platform: Simulator) -> None:
+def test_names(each: Database, load: Any, simulator: Simulator) -> None:
     names = [
         "select",
         "a b",
@@ -116,7 +116,7 @@ def test_names(each: Database, load: Any, platform: Simulator) -> None:
         "a",
         "a",
     ]
-    platform.platform.add_dataset("n", Table.of_rows([(n, "STRING") for n in names], [[*map(str, range(12))]]))
+    simulator.platform.add_dataset("n", Table.of_rows([(n, "STRING") for n in names], [[*map(str, range(12))]]))
     table = "odd % \"ta`ble'"
     quoted = each.quote(table)
     for _ in "create", "replace":
@@ -128,8 +128,8 @@ def test_names(each: Database, load: Any, platform: Simulator) -> None:
         assert each.rows(f"SELECT {each.quote('a (2)')} FROM {quoted}") == [("11",)]
 
 
-def test_another_schema(db: Database, load: Any, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", numbers(3))
+def test_another_schema(db: Database, load: Any, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", numbers(3))
     schema = db.schema or "main"
     if db.name == "postgres":
         db.fields["extra"] = {}
@@ -141,29 +141,29 @@ def test_another_schema(db: Database, load: Any, platform: Simulator) -> None:
 
 
 def test_an_existing_table_has_its_own_types_order_and_further_columns(
-    db: Database, load: Any, platform: Simulator
+    db: Database, load: Any, simulator: Simulator
 ) -> None:
     db.run("CREATE TABLE sales (half NUMERIC(10, 2), source VARCHAR(9) DEFAULT 'anaplat', n VARCHAR(5))")
-    platform.platform.add_dataset("sales", numbers(2))
+    simulator.platform.add_dataset("sales", numbers(2))
     load()
     rows = [(float(half), source, n) for half, source, n in db.rows("SELECT * FROM sales ORDER BY n")]
     assert rows == [(0.0, "anaplat", "0"), (0.5, "anaplat", "1")]
 
 
-def test_a_dataset_without_rows(db: Database, load: Any, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", numbers(0))
+def test_a_dataset_without_rows(db: Database, load: Any, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", numbers(0))
     assert load()["rows"] == 0
     assert db.rows("SELECT n, half FROM sales") == []
 
 
-def test_replace_keeps_what_belongs_to_the_table(postgres: Database, load: Any, platform: Simulator) -> None:
+def test_replace_keeps_what_belongs_to_the_table(postgres: Database, load: Any, simulator: Simulator) -> None:
     postgres.run(
         "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
         "CREATE INDEX by_n ON sales (n)",
         "CREATE VIEW totals AS SELECT SUM(n) AS total FROM sales",
         "GRANT SELECT ON sales TO PUBLIC",
     )
-    platform.platform.add_dataset("sales", numbers(4))
+    simulator.platform.add_dataset("sales", numbers(4))
     load()
     assert postgres.rows("SELECT total FROM totals") == [(6,)]
     of_ours = f"tablename = 'sales' AND schemaname = '{postgres.schema}'"
@@ -175,21 +175,21 @@ def test_replace_keeps_what_belongs_to_the_table(postgres: Database, load: Any, 
 
 
 def test_a_mysql_table_made_by_upsert_is_found_by_its_keys_alone(
-    mysql: Database, load: Any, platform: Simulator
+    mysql: Database, load: Any, simulator: Simulator
 ) -> None:
     mysql.run(
         "CREATE TABLE sales (k INT AUTO_INCREMENT UNIQUE, id INT, name VARCHAR(9), UNIQUE (id), UNIQUE (name))",
         "INSERT INTO sales (id, name) VALUES (1, 'one'), (2, 'two')",
     )
-    platform.platform.add_dataset("sales", keyed((3, "one")))
+    simulator.platform.add_dataset("sales", keyed((3, "one")))
     with pytest.raises(Exception, match="Duplicate entry 'one'"):
         load(mode="upsert", key_columns=["id"])
     assert mysql.rows("SELECT id, name FROM sales ORDER BY id") == [(1, "one"), (2, "two")]
 
 
-def test_mysql_numbers_no_row_whose_value_is_0(mysql: Database, load: Any, platform: Simulator) -> None:
+def test_mysql_numbers_no_row_whose_value_is_0(mysql: Database, load: Any, simulator: Simulator) -> None:
     mysql.run("CREATE TABLE sales (n INT AUTO_INCREMENT PRIMARY KEY, half DOUBLE)")
-    platform.platform.add_dataset("sales", numbers(2))
+    simulator.platform.add_dataset("sales", numbers(2))
     load()
     assert mysql.rows("SELECT n, half FROM sales ORDER BY n") == [(0, 0.0), (1, 0.5)]
 
@@ -204,14 +204,14 @@ CELLS = st.tuples(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(CELLS, max_size=5))
-def test_whatever_is_loaded_is_read_back(each: Database, load: Any, platform: Simulator, rows: list[Any]) -> None:
+def test_whatever_is_loaded_is_read_back(each: Database, load: Any, simulator: Simulator, rows: list[Any]) -> None:
     columns = [("place", "INT"), ("text", "STRING"), ("whole", "LONG"), ("number", "DOUBLE"), ("day", "DATE")]
     cells = [
         [str(place), text, *(None if cell is None else str(cell) for cell in typed)]
         for place, (text, *typed) in enumerate(rows)
     ]
-    platform.platform.datasets.clear()
-    dataset = platform.platform.add_dataset("any", Table.of_rows(columns, cells))
+    simulator.platform.datasets.clear()
+    dataset = simulator.platform.add_dataset("any", Table.of_rows(columns, cells))
     load(ds_id=dataset.ds_id, page_size=2)
     stored = each.rows("SELECT text, whole, number, day FROM sales ORDER BY place")
     assert [(*row[:3], None if row[3] is None else str(row[3])) for row in stored] == [
@@ -220,16 +220,16 @@ def test_whatever_is_loaded_is_read_back(each: Database, load: Any, platform: Si
 
 
 @pytest.mark.parametrize("fd_type", ["boolean", "BOOLEAN", "true", "TIMESTAMP"])
-def test_a_type_outside_the_contract_is_text(db: Database, load: Any, platform: Simulator, fd_type: str) -> None:
-    platform.platform.add_dataset("odd", Table.of_rows([("odd", fd_type)], [["true"], ["1"], [None]]))
+def test_a_type_outside_the_contract_is_text(db: Database, load: Any, simulator: Simulator, fd_type: str) -> None:
+    simulator.platform.add_dataset("odd", Table.of_rows([("odd", fd_type)], [["true"], ["1"], [None]]))
     load()
     assert sorted(map(str, db.rows("SELECT odd FROM sales"))) == ["('1',)", "('true',)", "(None,)"]
 
 
-def test_keys_of_a_created_table_are_told_apart_exactly(each: Database, load: Any, platform: Simulator) -> None:
+def test_keys_of_a_created_table_are_told_apart_exactly(each: Database, load: Any, simulator: Simulator) -> None:
     keys = ["a", "A", "ä", "Ä", "ss", "ß"]
     table = Table.of_rows([("id", "STRING"), ("n", "INT")], [[key, str(n)] for n, key in enumerate(keys)])
-    platform.platform.add_dataset("keys", table)
+    simulator.platform.add_dataset("keys", table)
     for _ in "create", "update":
         load(mode="upsert", key_columns=["id"])
         assert each.rows("SELECT id, n FROM sales ORDER BY n") == [(key, n) for n, key in enumerate(keys)]

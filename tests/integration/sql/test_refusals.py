@@ -18,24 +18,24 @@ UPSERT: dict[str, Any] = {"mode": "upsert", "key_columns": ["n"]}
 
 
 @pytest.fixture(autouse=True)
-def dataset(platform: Simulator) -> Any:
-    return platform.platform.add_dataset("sales", numbers(3))
+def dataset(simulator: Simulator) -> Any:
+    return simulator.platform.add_dataset("sales", numbers(3))
 
 
 def text(value: str | None) -> Table:
     return Table.of_rows([("n", "INT"), ("text", "STRING")], [["1", "good"], ["2", value]])
 
 
-def pages(platform: Simulator) -> int:
-    return len(platform.requests("read_rows"))
+def pages(simulator: Simulator) -> int:
+    return len(simulator.requests("read_rows"))
 
 
-def test_columns_that_the_table_lacks(each: Database, load: Any, platform: Simulator) -> None:
+def test_columns_that_the_table_lacks(each: Database, load: Any, simulator: Simulator) -> None:
     each.run("CREATE TABLE sales (a INT, b INT)", "INSERT INTO sales VALUES (1, 2)")
     with pytest.raises(AnaplatLoadError, match=r"lacks the columns 'n', 'half' of dataset ds1; it has 'a', 'b'"):
         load(page_size=1, concurrency=1)
     assert each.rows("SELECT * FROM sales") == [(1, 2)]
-    assert pages(platform) == 1
+    assert pages(simulator) == 1
 
 
 def test_two_columns_that_are_one_to_the_database(each: Database, load: Any, dataset: Any) -> None:
@@ -56,13 +56,13 @@ def test_a_column_of_other_case_is_found_where_case_makes_no_difference(db: Data
     assert db.rows("SELECT N FROM sales ORDER BY N") == [(0,), (1,), (2,)]
 
 
-def test_a_table_without_a_unique_index(each: Database, load: Any, platform: Simulator) -> None:
+def test_a_table_without_a_unique_index(each: Database, load: Any, simulator: Simulator) -> None:
     each.run("CREATE TABLE sales (n INT, half FLOAT, other INT, PRIMARY KEY (n, half))")
     with pytest.raises(
         AnaplatLoadError, match=r"key_columns .n.: .*(no unique|not match|no such).*CREATE UNIQUE INDEX"
     ):
         load(**UPSERT, page_size=1, concurrency=1)
-    assert pages(platform) == 1
+    assert pages(simulator) == 1
 
 
 def test_a_key_twice(each: Database, load: Any, dataset: Any) -> None:

@@ -31,19 +31,19 @@ def third_page(body: Any) -> bool:
     return bool(body["offset"] == 20)
 
 
-def asked_for_third_page(platform: Simulator, times: int = 1) -> Callable[[], bool]:
-    return lambda: sum(third_page(request.body) for request in platform.requests("read_rows")) >= times
+def asked_for_third_page(simulator: Simulator, times: int = 1) -> Callable[[], bool]:
+    return lambda: sum(third_page(request.body) for request in simulator.requests("read_rows")) >= times
 
 
 @contextmanager
-def held_in_the_middle(platform: Simulator, load: Any, **arguments: Any) -> Iterator[tuple[Future[Any], Any]]:
+def held_in_the_middle(simulator: Simulator, load: Any, **arguments: Any) -> Iterator[tuple[Future[Any], Any]]:
     """Start a load that stands still when two of three pages are in the table; the block may let it go on."""
     go_on = threading.Event()
-    platform.inject("read_rows", replies.hold(go_on), when=third_page)
+    simulator.inject("read_rows", replies.hold(go_on), when=third_page)
     with ThreadPoolExecutor(2) as pool:
         loading = pool.submit(load, **SLOWLY, **arguments)
         try:
-            asked = asked_for_third_page(platform)
+            asked = asked_for_third_page(simulator)
             wait_until(lambda: asked() or loading.done())
             if not asked():
                 loading.result()
@@ -68,16 +68,16 @@ def stored(db: Database) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(autouse=True)
-def dataset(platform: Simulator) -> Any:
-    return platform.platform.add_dataset("sales", numbers(30))
+def dataset(simulator: Simulator) -> Any:
+    return simulator.platform.add_dataset("sales", numbers(30))
 
 
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
 def test_readers_see_the_old_table_or_the_new_one(
-    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+    each: Database, load: Any, simulator: Simulator, arguments: dict[str, Any]
 ) -> None:
     old_table(each)
-    with held_in_the_middle(platform, load, **arguments) as (loading, (go_on, _)):
+    with held_in_the_middle(simulator, load, **arguments) as (loading, (go_on, _)):
         assert stored(each) == OLD
         go_on.set()
         assert loading.result()["rows"] == 30
@@ -86,9 +86,9 @@ def test_readers_see_the_old_table_or_the_new_one(
 
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
 def test_a_new_table_is_seen_when_it_is_complete(
-    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+    each: Database, load: Any, simulator: Simulator, arguments: dict[str, Any]
 ) -> None:
-    with held_in_the_middle(platform, load, **arguments) as (loading, _):
+    with held_in_the_middle(simulator, load, **arguments) as (loading, _):
         if "sales" in each.tables():  # to append is the one mode, and MySQL the one database, with an empty one
             assert (each.name, arguments["mode"], stored(each)) == ("mysql", "append", [])
     assert loading.result()["rows"] == 30
@@ -98,10 +98,10 @@ def test_a_new_table_is_seen_when_it_is_complete(
 
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
 def test_a_failure_in_the_middle_leaves_the_old_table(
-    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+    each: Database, load: Any, simulator: Simulator, arguments: dict[str, Any]
 ) -> None:
     old_table(each)
-    platform.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
+    simulator.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
     with pytest.raises(AirflowFailException, match="1004"):
         load("run", **SLOWLY, **arguments)
     assert stored(each) == OLD
@@ -111,9 +111,9 @@ def test_a_failure_in_the_middle_leaves_the_old_table(
 
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
 def test_a_failure_in_the_middle_leaves_no_new_table(
-    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+    each: Database, load: Any, simulator: Simulator, arguments: dict[str, Any]
 ) -> None:
-    platform.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
+    simulator.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
     with pytest.raises(AirflowFailException, match="1004"):
         load(**SLOWLY, **arguments)
     if each.name == "mysql" and arguments["mode"] == "append":
@@ -132,31 +132,31 @@ def test_a_cell_that_fits_no_type_leaves_the_old_table(db: Database, load: Any, 
 
 @pytest.mark.parametrize("arguments", MODES, ids=lambda arguments: arguments["mode"])
 def test_a_dataset_that_changes_in_the_middle_is_loaded_anew(
-    each: Database, load: Any, platform: Simulator, arguments: dict[str, Any]
+    each: Database, load: Any, simulator: Simulator, arguments: dict[str, Any]
 ) -> None:
     old_table(each)
 
     def refreshed(body: Any) -> bool:
         if third_page(body):
-            platform.platform.refresh("ds1", numbers(12))
+            simulator.platform.refresh("ds1", numbers(12))
         return False
 
-    platform.inject("read_rows", replies.reset(), when=refreshed, times=None)
+    simulator.inject("read_rows", replies.reset(), when=refreshed, times=None)
     result = load("run", **SLOWLY, **arguments)
     assert (result["rows"], result["version"]) == (12, 2)
     kept = [] if arguments["mode"] == "replace" else OLD
     assert stored(each) == [(n,) for n in range(12)] + kept
 
 
-def test_or_is_not_loaded_at_all(db: Database, load: Any, platform: Simulator) -> None:
+def test_or_is_not_loaded_at_all(db: Database, load: Any, simulator: Simulator) -> None:
     old_table(db)
 
     def refreshed(body: Any) -> bool:
         if third_page(body):
-            platform.platform.refresh("ds1")
+            simulator.platform.refresh("ds1")
         return False
 
-    platform.inject("read_rows", replies.reset(), when=refreshed, times=None)
+    simulator.inject("read_rows", replies.reset(), when=refreshed, times=None)
     with pytest.raises(AnaplatDatasetChangedError, match="version 1 became 2"):
         load(on_change="fail", **SLOWLY)
     assert stored(db) == OLD
@@ -165,18 +165,18 @@ def test_or_is_not_loaded_at_all(db: Database, load: Any, platform: Simulator) -
 @pytest.mark.parametrize("offset", [0, 10, 20])
 @pytest.mark.parametrize("fault", [replies.reset(), replies.cut(), replies.http_status(503)])
 def test_faults_of_a_page_are_ridden_out(
-    db: Database, load: Any, platform: Simulator, offset: int, fault: Any
+    db: Database, load: Any, simulator: Simulator, offset: int, fault: Any
 ) -> None:
-    platform.inject("read_rows", fault, when=lambda body: bool(body["offset"] == offset))
+    simulator.inject("read_rows", fault, when=lambda body: bool(body["offset"] == offset))
     assert load(page_size=10)["rows"] == 30
     assert stored(db) == LOADED
 
 
-def test_what_was_appended_is_not_appended_again(each: Database, load: Any, platform: Simulator) -> None:
+def test_what_was_appended_is_not_appended_again(each: Database, load: Any, simulator: Simulator) -> None:
     first = load("run", mode="append")
-    asked = len(platform.ledger)
+    asked = len(simulator.ledger)
     assert load("run", mode="append") == {**first, "alreadyLoaded": True}
-    assert len(platform.ledger) == asked
+    assert len(simulator.ledger) == asked
     assert stored(each) == LOADED
     ((dag, run, task, index, target, ds_id, rows),) = each.rows(
         "SELECT dag_id, run_id, task_id, map_index, target, ds_id, row_count FROM anaplat_loads"
@@ -195,13 +195,13 @@ def test_until_its_line_is_deleted_or_its_table_dropped(each: Database, load: An
     assert load("run", mode="append")["alreadyLoaded"] is True
 
 
-def test_two_attempts_at_once_append_once(each: Database, load: Any, platform: Simulator) -> None:
+def test_two_attempts_at_once_append_once(each: Database, load: Any, simulator: Simulator) -> None:
     """The worker that Airflow takes for dead may go on."""
     each.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)", "INSERT INTO sales (n) VALUES (100), (101)")
     load("before", mode="append", max_rows=0)  # so that the table of loads is there
-    with held_in_the_middle(platform, load, run="run", mode="append") as (loading, (go_on, pool)):
+    with held_in_the_middle(simulator, load, run="run", mode="append") as (loading, (go_on, pool)):
         second = pool.submit(load, "run", mode="append")
-        wait_until(lambda: platform.requests("read_rows")[-1].body["offset"] == 0)
+        wait_until(lambda: simulator.requests("read_rows")[-1].body["offset"] == 0)
         go_on.set()
         assert loading.result()["alreadyLoaded"] is False
         with pytest.raises(AnaplatLoadError, match=r"anaplat_loads|Duplicate entry|duplicate key"):
@@ -212,9 +212,9 @@ def test_two_attempts_at_once_append_once(each: Database, load: Any, platform: S
 
 @pytest.mark.parametrize("mode", [{"mode": "replace"}, {"mode": "upsert", "key_columns": ["n"]}])
 def test_two_loads_at_once_of_a_table_that_is_missing(
-    mysql: Database, load: Any, platform: Simulator, mode: dict[str, Any]
+    mysql: Database, load: Any, simulator: Simulator, mode: dict[str, Any]
 ) -> None:
-    with held_in_the_middle(platform, load, **mode) as (first, (go_on, pool)):
+    with held_in_the_middle(simulator, load, **mode) as (first, (go_on, pool)):
         second = pool.submit(load, **mode)
         wait_until(
             lambda: (
@@ -228,11 +228,11 @@ def test_two_loads_at_once_of_a_table_that_is_missing(
     assert mysql.tables() == ["sales"]
 
 
-def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: Any, platform: Simulator) -> None:
+def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: Any, simulator: Simulator) -> None:
     each.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)", "INSERT INTO sales (n) VALUES (100)")
-    with held_in_the_middle(platform, load) as (loading, (go_on, pool)):
+    with held_in_the_middle(simulator, load) as (loading, (go_on, pool)):
         second = pool.submit(load)
-        wait_until(lambda: platform.requests("read_rows")[-1].body["offset"] == 0)
+        wait_until(lambda: simulator.requests("read_rows")[-1].body["offset"] == 0)
         assert stored(each) == [(100,)]
         go_on.set()
         assert loading.result()["rows"] == second.result()["rows"] == 30
@@ -268,7 +268,7 @@ def test_a_worker_that_dies_after_the_commit(
 def test_a_worker_that_dies_in_the_middle(
     db: Database,
     load: Any,
-    platform: Simulator,
+    simulator: Simulator,
     warm_airflow: WarmAirflow,
     arguments: dict[str, Any],
     existing: bool,
@@ -276,9 +276,9 @@ def test_a_worker_that_dies_in_the_middle(
     if existing:
         old_table(db)
     go_on = threading.Event()
-    platform.inject("read_rows", replies.hold(go_on), when=third_page)
+    simulator.inject("read_rows", replies.hold(go_on), when=third_page)
     worker = warm_airflow.start(WORKER, json.dumps(arguments))
-    wait_until(asked_for_third_page(platform))
+    wait_until(asked_for_third_page(simulator))
     os.kill(worker.pid, signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
     go_on.set()

@@ -13,17 +13,17 @@ from airflow_provider_anaplat.simulator import Simulator
 
 
 @pytest.fixture
-def platform() -> Iterator[Simulator]:
+def simulator() -> Iterator[Simulator]:
     """A platform whose token is like nothing else that a command says."""
     with Simulator(token=TOKEN) as simulator:
         yield simulator
 
 
 @pytest.fixture
-def environment(platform: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("ANAPLAT_") and "TESTS" not in name]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("ANAPLAT_URL", platform.url)
+    monkeypatch.setenv("ANAPLAT_URL", simulator.url)
     monkeypatch.setenv("ANAPLAT_TOKEN", TOKEN)
     monkeypatch.setenv("ANAPLAT_EXTRA", '{"max_retries": 0, "read_timeout": 60}')
 

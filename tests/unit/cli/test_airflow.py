@@ -22,15 +22,15 @@ takes_commands = pytest.mark.skipif(not TAKES_COMMANDS, reason="this release tak
 
 
 def test_a_connection_of_airflow_can_be_named(
-    platform: Simulator, anaplat: Anaplat, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, anaplat: Anaplat, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+    simulator.platform.add_dataset("texts", TEXTS)
     monkeypatch.delenv("ANAPLAT_URL")
     monkeypatch.delenv("ANAPLAT_TOKEN")
-    connect(platform, extra={"refresh_path": "/public-api/elsewhere/{dsId}"})
+    connect(simulator, extra={"refresh_path": "/public-api/elsewhere/{dsId}"})
     assert anaplat("datasets", "--conn-id", "anaplat_default", "--json").json[0]["name"] == "texts"
     assert anaplat("refresh", "texts", "--conn-id", "anaplat_default").code == 3  # which has its extras
-    connect(platform, password="another")
+    connect(simulator, password="another")
     assert anaplat("datasets", "--conn-id", "anaplat_default").code == 4
 
 
@@ -40,12 +40,12 @@ def test_a_connection_that_airflow_does_not_have_is_said(anaplat: Anaplat) -> No
 
 
 def test_a_connection_in_airflows_database_can_be_named(
-    platform: Simulator, environment: None, tmp_path: Path
+    simulator: Simulator, environment: None, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+    simulator.platform.add_dataset("texts", TEXTS)
     migrate(tmp_path)
     home = {"AIRFLOW_HOME": str(tmp_path)}
-    host = ("--conn-host", platform.url, "--conn-password", TOKEN)
+    host = ("--conn-host", simulator.url, "--conn-password", TOKEN)
     subprocess.run([AIRFLOW, "connections", "add", "anaplat_default", "--conn-type", "anaplat", *host],
                    env={**os.environ, **home}, check=True, capture_output=True)  # fmt: skip
     ended = in_a_process(["datasets", "--conn-id", "anaplat_default", "--json"], home)
@@ -74,7 +74,7 @@ def test_airflow_has_every_command(environment: None) -> None:
 
 @takes_commands
 def test_airflow_runs_the_same_command(
-    platform: Simulator,
+    simulator: Simulator,
     environment: None,
     connect: Callable[..., None],
     capsys: pytest.CaptureFixture[str],
@@ -91,12 +91,12 @@ def test_airflow_runs_the_same_command(
         return 0
 
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "client")
-    platform.platform.add_dataset("texts", TEXTS)
-    connect(platform)
+    simulator.platform.add_dataset("texts", TEXTS)
+    connect(simulator)
     assert run("head", "texts", "--json") == 0
     assert json.loads(capsys.readouterr().out)["dsId"] == "ds1"
     assert run("show", "nothing") == 3
     assert "No dataset has the id or the name 'nothing'" in capsys.readouterr().err
     monkeypatch.setenv("ANAPLAT_TOKEN", "another")
-    assert run("pages", "--url", platform.url) == 4
+    assert run("pages", "--url", simulator.url) == 4
     assert_no_secret(capsys.readouterr().err)

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.simulator.platform import DEFAULT_LOGIN
 
 
 def test_a_token_comes_from_the_environment_or_a_file(
-    platform: Simulator, anaplat: Anaplat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
@@ -27,7 +27,7 @@ def test_a_token_comes_from_the_environment_or_a_file(
     monkeypatch.setenv("ANAPLAT_TOKEN_FILE", str(file))
     assert anaplat("datasets").code == 0
     monkeypatch.delenv("ANAPLAT_URL")
-    assert anaplat("datasets", "--url", platform.url).code == 0
+    assert anaplat("datasets", "--url", simulator.url).code == 0
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_a_token_comes_from_the_environment_or_a_file(
     ],
 )
 def test_what_cannot_work_is_said_and_nothing_is_sent(
-    platform: Simulator, anaplat: Anaplat, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
+    simulator: Simulator, anaplat: Anaplat, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     ended = anaplat("datasets")
-    assert (ended.code, ended.out, platform.ledger) == (2, "", [])
+    assert (ended.code, ended.out, simulator.ledger) == (2, "", [])
     assert said in ended.err
 
 
@@ -60,46 +60,46 @@ def test_a_token_is_never_an_argument(anaplat: Anaplat) -> None:
 
 
 def test_a_user_can_be_signed_in(anaplat: Anaplat, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Simulator(token=TOKEN, deployment="user-token") as platform:
-        platform.platform.add_dataset("texts", TEXTS)
-        monkeypatch.setenv("ANAPLAT_URL", platform.url)
+    with Simulator(token=TOKEN, deployment="user-token") as simulator:
+        simulator.platform.add_dataset("texts", TEXTS)
+        monkeypatch.setenv("ANAPLAT_URL", simulator.url)
         assert anaplat("head", "texts").code == 4
         monkeypatch.setenv("ANAPLAT_LOGIN", DEFAULT_LOGIN)
         assert anaplat("head", "texts").code == 0
 
 
 def test_the_test_names_the_layer_that_is_not_good(
-    platform: Simulator, anaplat: Anaplat, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, anaplat: Anaplat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+    simulator.platform.add_dataset("texts", TEXTS)
     good = anaplat("test")
     assert (good.code, good.out.startswith("The platform answers")) == (0, True)
     assert anaplat("test", "--json").json["ok"] is True
-    platform.inject("get_columns", replies.refusal(f"not {TOKEN}", code=1018, status=403))
+    simulator.inject("get_columns", replies.refusal(f"not {TOKEN}", code=1018, status=403))
     bad = anaplat("test", "--json")
     assert (bad.code, bad.json["ok"]) == (4, False)
     assert bad.json["message"].startswith("Token in the header: ")
-    platform.inject("list_datasets", replies.content(b"<html>", "text/html"))
+    simulator.inject("list_datasets", replies.content(b"<html>", "text/html"))
     assert anaplat("test").code == 8
     monkeypatch.setenv("ANAPLAT_URL", "http://127.0.0.1:9")
     nobody = anaplat("test")
     assert (nobody.code, nobody.out.startswith("TCP: ")) == (6, True)
 
 
-def test_call_prints_the_response_and_masks_what_is_secret(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.platform.subscriptions["s1"] = {"scId": "s1", "token": "x", "name": f"of {TOKEN}"}
+def test_call_prints_the_response_and_masks_what_is_secret(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.platform.subscriptions["s1"] = {"scId": "s1", "token": "x", "name": f"of {TOKEN}"}
     path = "/public-api/schedule/fetch-by-ids"
     ended = anaplat("call", path, "--body", '{"scIds": ["s1"]}', "--repeatable")
     assert (ended.code, ended.json) == (0, [{"scId": "s1", "token": "***", "name": "of ***"}])
 
 
-def test_call_takes_a_body_from_a_file_and_queries(platform: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
+def test_call_takes_a_body_from_a_file_and_queries(simulator: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
     file = tmp_path / "body.json"
     file.write_text('{"scIds": []}')
     assert anaplat("call", "/public-api/schedule/fetch-by-ids", "--body", f"@{file}").json == []
     anaplat("call", "/public-api/page/list", "--query", "a=b=c", "--query", "d=")
-    assert platform.requests("list_pages")[0].query == "a=b%3Dc&d="
-    platform.platform.add_dataset("texts", TEXTS)
+    assert simulator.requests("list_pages")[0].query == "a=b%3Dc&d="
+    simulator.platform.add_dataset("texts", TEXTS)
     columns = anaplat("call", "/public-api/data-source/ds1/columns", "--token-in", "header").json
     assert [column["name"] for column in columns] == ["id", "text"]
 
@@ -114,14 +114,14 @@ def test_call_takes_a_body_from_a_file_and_queries(platform: Simulator, anaplat:
         ["/public-api/../elsewhere"],
     ],
 )
-def test_a_call_that_cannot_work_sends_nothing(platform: Simulator, anaplat: Anaplat, words: list[str]) -> None:
-    assert (anaplat("call", *words).code, platform.ledger) == (2, [])
+def test_a_call_that_cannot_work_sends_nothing(simulator: Simulator, anaplat: Anaplat, words: list[str]) -> None:
+    assert (anaplat("call", *words).code, simulator.ledger) == (2, [])
 
 
-def test_a_call_whose_answer_is_lost_is_not_sent_again(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.inject("list_pages", replies.reset())
+def test_a_call_whose_answer_is_lost_is_not_sent_again(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.inject("list_pages", replies.reset())
     assert anaplat("call", "/public-api/page/list").code == 5
-    assert len(platform.requests("list_pages")) == 1
+    assert len(simulator.requests("list_pages")) == 1
 
 
 def test_every_error_has_one_exit_code_and_every_code_a_meaning() -> None:

@@ -20,12 +20,12 @@ def ids(listed: object) -> list[str]:
 
 
 @pytest.fixture
-def three(platform: Simulator) -> Simulator:
-    platform.platform.add_dataset("Sales 2026", TEXTS)
-    platform.platform.add_dataset("sales 2025", numbers(3), ("FAILED",), parent_dir_id="old")
-    platform.platform.add_dataset("Stock", numbers(5), ("PROCESSING",))
-    platform.platform.datasets["ds2"].utime = datetime.now(UTC) - timedelta(days=9)
-    return platform
+def three(simulator: Simulator) -> Simulator:
+    simulator.platform.add_dataset("Sales 2026", TEXTS)
+    simulator.platform.add_dataset("sales 2025", numbers(3), ("FAILED",), parent_dir_id="old")
+    simulator.platform.add_dataset("Stock", numbers(5), ("PROCESSING",))
+    simulator.platform.datasets["ds2"].utime = datetime.now(UTC) - timedelta(days=9)
+    return simulator
 
 
 @pytest.mark.parametrize(
@@ -92,23 +92,23 @@ def test_head_shows_the_first_rows_as_the_platform_writes_them(three: Simulator,
     assert anaplat("head", "Sales 2026", "--rows", "1").out.splitlines() == ["id\ttext", "1\tnull"]
 
 
-def test_what_would_move_a_terminals_cursor_is_shown_and_not_sent(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.platform.add_dataset("\x1b[2J\u202eevil\r\n", TEXTS)
+def test_what_would_move_a_terminals_cursor_is_shown_and_not_sent(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.platform.add_dataset("\x1b[2J\u202eevil\r\n", TEXTS)
     assert "\\x1b[2J\\u202eevil\\r\\n" in anaplat("datasets").out
 
 
-def test_a_name_that_several_have_is_an_error_with_their_ids(platform: Simulator, anaplat: Anaplat) -> None:
+def test_a_name_that_several_have_is_an_error_with_their_ids(simulator: Simulator, anaplat: Anaplat) -> None:
     for folder in ("a", "b"):
-        platform.platform.add_dataset("twice", TEXTS, parent_dir_id=folder)
+        simulator.platform.add_dataset("twice", TEXTS, parent_dir_id=folder)
     ended = anaplat("head", "twice")
     assert (ended.code, ended.out) == (3, "")
     assert "ds1 (in directory a), ds2 (in directory b)" in ended.err
     assert anaplat("head", "ds2").code == 0
 
 
-def test_an_id_counts_more_than_a_name(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.platform.add_dataset("ds2", TEXTS)
-    platform.platform.add_dataset("other", numbers(1))
+def test_an_id_counts_more_than_a_name(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.platform.add_dataset("ds2", TEXTS)
+    simulator.platform.add_dataset("other", numbers(1))
     assert anaplat("head", "ds2", "--json").json["dsId"] == "ds2"
 
 
@@ -160,8 +160,8 @@ def test_a_refresh_whose_answer_is_lost_is_looked_for_and_then_in_doubt(
     assert len(three.requests("refresh_dataset")) == 1
 
 
-def test_pages_are_listed(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.platform.pages = [
+def test_pages_are_listed(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.platform.pages = [
         {"pgId": "p2", "name": "Overview", "pgType": "OVERVIEW", "parentDirId": "root"},
         {"pgId": "p1", "name": "Detail"},
     ]
@@ -170,9 +170,9 @@ def test_pages_are_listed(platform: Simulator, anaplat: Anaplat) -> None:
     assert anaplat("pages").out.splitlines()[1] == "p1\tDetail\tnull\tnull\tnull"
 
 
-def test_the_cards_of_a_page_are_listed_by_its_id_or_name(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.platform.pages = [{"pgId": "p1", "name": "Sales"}, {"pgId": "p2", "name": "Stock"}]
-    card = platform.platform.add_card("Revenue", TEXTS, pg_id="p1")
+def test_the_cards_of_a_page_are_listed_by_its_id_or_name(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.platform.pages = [{"pgId": "p1", "name": "Sales"}, {"pgId": "p2", "name": "Stock"}]
+    card = simulator.platform.add_card("Revenue", TEXTS, pg_id="p1")
     assert [listed["cdId"] for listed in anaplat("cards", "Sales", "--json").json] == [card.cd_id]
     assert anaplat("cards", "p1").out.splitlines()[1].startswith(f"{card.cd_id}\tRevenue\t")
     assert anaplat("cards", "p2", "--json").json == []
@@ -198,10 +198,10 @@ def test_access_writes_a_report_and_tells_who_is_missing(
     assert anaplat("access", report).code == 2
 
 
-def test_access_compares_with_an_earlier_report(anaplat: Anaplat, platform: Simulator, tmp_path: Path) -> None:
+def test_access_compares_with_an_earlier_report(anaplat: Anaplat, simulator: Simulator, tmp_path: Path) -> None:
     old, new = tmp_path / "old.csv.gz", tmp_path / "new.ndjson"
     anaplat("access", old, "--user", "u1")
-    platform.platform.authorized_datasets["u1"] = [{"id": "ds9", "name": "n"}]
+    simulator.platform.authorized_datasets["u1"] = [{"id": "ds9", "name": "n"}]
     given = ("access", new, "--user", "u1", "--compare-with", old)
     found = anaplat(*given, "--json").json
     assert (found["gained"], found["lost"], found["changesPath"]) == (1, 0, str(tmp_path / "new-changes.ndjson"))

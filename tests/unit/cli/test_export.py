@@ -15,8 +15,8 @@ from support.commands import Anaplat, in_a_process
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 
-def test_all_rows_are_in_the_file(platform: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_all_rows_are_in_the_file(simulator: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     file = tmp_path / "texts.ndjson"
     ended = anaplat("export", "texts", file, "--json")
     assert ended.code == 0
@@ -36,17 +36,17 @@ def test_all_rows_are_in_the_file(platform: Simulator, anaplat: Anaplat, tmp_pat
 
 
 def test_elsewhere_than_on_a_terminal_the_lines_are_plain(
-    platform: Simulator, anaplat: Anaplat, tmp_path: Path
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(7))
+    simulator.platform.add_dataset("numbers", numbers(7))
     ended = anaplat("export", "numbers", tmp_path / "numbers.parquet")
     assert ended.out.startswith("7 rows of dataset ds1 are in ")
     assert "Dataset ds1: exported 7 rows" in ended.err
     assert "\x1b" not in ended.out + ended.err
 
 
-def test_the_options_are_those_of_the_operator(platform: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(7))
+def test_the_options_are_those_of_the_operator(simulator: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(7))
     ended = anaplat(
         "export", "numbers", tmp_path / "parts", "--format", "csv.gz", "--rows-per-file", 2, "--max-rows", 5,
         "--sort-by", "n", "--sort-type", "desc", "--delimiter", ";", "--json",
@@ -69,9 +69,9 @@ def test_the_options_are_those_of_the_operator(platform: Simulator, anaplat: Ana
     ],
 )
 def test_an_option_that_cannot_work_is_an_error(
-    platform: Simulator, anaplat: Anaplat, tmp_path: Path, words: list[str], said: str
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path, words: list[str], said: str
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(7))
+    simulator.platform.add_dataset("numbers", numbers(7))
     ended = anaplat("export", "numbers", tmp_path / words[0], *words[1:])
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
@@ -97,11 +97,11 @@ FAULTS = {
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_fault_ends_with_its_code_and_leaves_nothing(
-    platform: Simulator, anaplat: Anaplat, tmp_path: Path, operation: str, kind: str, form: list[str]
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path, operation: str, kind: str, form: list[str]
 ) -> None:
     fault, code = FAULTS[kind]
-    platform.platform.add_dataset("numbers", numbers(7))
-    platform.inject(operation, fault)
+    simulator.platform.add_dataset("numbers", numbers(7))
+    simulator.inject(operation, fault)
     ended = anaplat("export", "numbers", tmp_path / "numbers.csv", *form)
     assert (ended.code, ended.out) == (code, "")
     assert list(tmp_path.iterdir()) == []
@@ -114,25 +114,27 @@ def test_a_fault_ends_with_its_code_and_leaves_nothing(
 
 @pytest.mark.parametrize("operation", ["list_datasets", "read_rows"])
 def test_a_token_that_the_platform_repeats_is_masked(
-    platform: Simulator, anaplat: Anaplat, tmp_path: Path, operation: str
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path, operation: str
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(7))
-    platform.inject(operation, replies.refusal(f"bad token {platform.token}"))
+    simulator.platform.add_dataset("numbers", numbers(7))
+    simulator.inject(operation, replies.refusal(f"bad token {simulator.token}"))
     assert "bad token ***" in anaplat("export", "numbers", tmp_path / "numbers.csv").err
 
 
-def test_a_token_in_what_the_platform_lists_is_masked(platform: Simulator, anaplat: Anaplat) -> None:
-    platform.platform.add_dataset(f"for {platform.token}", numbers(1))
+def test_a_token_in_what_the_platform_lists_is_masked(simulator: Simulator, anaplat: Anaplat) -> None:
+    simulator.platform.add_dataset(f"for {simulator.token}", numbers(1))
     assert "for ***" in anaplat("datasets").out
     assert anaplat("datasets", "--json").json[0]["name"] == "for ***"
     assert "for ***" in anaplat("show", "ds1").out
 
 
-def test_a_dataset_that_is_updated_is_exported_anew(platform: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(6))
-    platform.platform.rows_per_answer = 2
-    platform.inject(
-        "read_rows", replies.Fault(lambda reply: (platform.platform.refresh(dataset.ds_id), reply)[1], True),
+def test_a_dataset_that_is_updated_is_exported_anew(
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path
+) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(6))
+    simulator.platform.rows_per_answer = 2
+    simulator.inject(
+        "read_rows", replies.Fault(lambda reply: (simulator.platform.refresh(dataset.ds_id), reply)[1], True),
         when=lambda body: body.get("offset") == 2,
     )  # fmt: skip
     ended = anaplat("export", "numbers", tmp_path / "numbers.csv", "--concurrency", 1, "--json")
@@ -143,8 +145,8 @@ def _small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
-def test_a_full_disk_is_named_and_nothing_is_left(platform: Simulator, environment: None, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(50_000))
+def test_a_full_disk_is_named_and_nothing_is_left(simulator: Simulator, environment: None, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(50_000))
     ended = in_a_process(
         ["export", "numbers", tmp_path / "numbers.csv"], {"PYTHONDONTWRITEBYTECODE": "1"}, preexec_fn=_small_files
     )

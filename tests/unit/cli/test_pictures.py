@@ -67,21 +67,21 @@ def shown_by(*words: object) -> str:
     return f"$ anaplat {quoted}\n{terminal.raw.decode()}\n"
 
 
-def test_the_picture_of_the_list_and_of_a_dataset(platform: Simulator) -> None:
+def test_the_picture_of_the_list_and_of_a_dataset(simulator: Simulator) -> None:
     flights = Table.of_rows(FLIGHTS, [["2026-01-01", "AA", "1", "80.5"]] * 2500)
-    platform.platform.add_dataset("Flights 2026", flights)
-    platform.platform.add_dataset("Flights 2025", flights, ("PROCESSING",), parent_dir_id="archive")
-    platform.platform.add_dataset("Stock", numbers(40), ("FAILED",))
-    for dataset in platform.platform.datasets.values():
+    simulator.platform.add_dataset("Flights 2026", flights)
+    simulator.platform.add_dataset("Flights 2025", flights, ("PROCESSING",), parent_dir_id="archive")
+    simulator.platform.add_dataset("Stock", numbers(40), ("FAILED",))
+    for dataset in simulator.platform.datasets.values():
         dataset.ctime = dataset.utime = datetime(2026, 1, 31, 6, tzinfo=UTC)
-    platform.platform.authorized_datasets = {"ann": [{"id": "ds1", "canExport": True}]}
+    simulator.platform.authorized_datasets = {"ann": [{"id": "ds1", "canExport": True}]}
     screen = shown_by("datasets") + shown_by("show", "Flights 2026", "--user", "ann", "--user", "bob")
     check("command-line-datasets.svg", screen, "PROCESSING", "User ann may export it.")
 
 
-def test_the_picture_of_a_progress_bar(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("Flights 2026", numbers(200_000))
-    with held(platform, "read_rows", lambda body: body.get("offset", 0) >= 150_000) as last:
+def test_the_picture_of_a_progress_bar(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("Flights 2026", numbers(200_000))
+    with held(simulator, "read_rows", lambda body: body.get("offset", 0) >= 150_000) as last:
         terminal = Terminal("export", "Flights 2026", tmp_path / "flights.parquet", columns=COLUMNS)
         terminal.read_until("15[01],000 of 200,000 rows")
         bar = re.split(r"\r\x1b\[2K", terminal.raw.decode())[-1]

@@ -17,9 +17,9 @@ from airflow_provider_anaplat.simulator import Simulator, replies
 pytestmark = pytest.mark.usefixtures("environment")
 
 
-def test_an_export_shows_a_bar_with_rows_rate_and_time_left(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(200_000))
-    with held(platform, "read_rows", lambda body: body.get("offset", 0) >= 150_000) as last:
+def test_an_export_shows_a_bar_with_rows_rate_and_time_left(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(200_000))
+    with held(simulator, "read_rows", lambda body: body.get("offset", 0) >= 150_000) as last:
         terminal = Terminal("export", "numbers", tmp_path / "numbers.parquet")
         terminal.read_until("15[01],000 of 200,000 rows")
         last.set()
@@ -35,10 +35,10 @@ def test_an_export_shows_a_bar_with_rows_rate_and_time_left(platform: Simulator,
     assert not any("exported" in line for line in shown)  # the lines that a bar takes the place of
 
 
-def test_a_fault_below_the_bar_is_told_and_nothing_is_left(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(400))
-    platform.platform.rows_per_answer = 100
-    platform.inject("read_rows", replies.reset(), when=lambda body: body.get("offset") == 300)
+def test_a_fault_below_the_bar_is_told_and_nothing_is_left(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(400))
+    simulator.platform.rows_per_answer = 100
+    simulator.inject("read_rows", replies.reset(), when=lambda body: body.get("offset") == 300)
     terminal = Terminal("export", "numbers", tmp_path / "numbers.parquet")
     assert terminal.end() == 6
     assert "read_rows: " in terminal.text
@@ -48,19 +48,19 @@ def test_a_fault_below_the_bar_is_told_and_nothing_is_left(platform: Simulator, 
     )  # the cursor is back
 
 
-def test_a_restart_is_told_above_the_bar(platform: Simulator, tmp_path: Path) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(400))
-    platform.platform.rows_per_answer = 100
-    refresh = replies.Fault(lambda reply: (platform.platform.refresh(dataset.ds_id), reply)[1], True)
-    platform.inject("read_rows", refresh, when=lambda body: body.get("offset") == 100)
+def test_a_restart_is_told_above_the_bar(simulator: Simulator, tmp_path: Path) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(400))
+    simulator.platform.rows_per_answer = 100
+    refresh = replies.Fault(lambda reply: (simulator.platform.refresh(dataset.ds_id), reply)[1], True)
+    simulator.inject("read_rows", refresh, when=lambda body: body.get("offset") == 100)
     terminal = Terminal("export", "numbers", tmp_path / "numbers.csv", "--concurrency", 1)
     assert terminal.end() == 0
     assert "Starting again from nothing" in " ".join(terminal.text.split())  # wherever the line is broken
     assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 401
 
 
-def test_a_table_is_framed_and_no_cell_is_cut(platform: Simulator) -> None:
-    platform.platform.add_dataset(
+def test_a_table_is_framed_and_no_cell_is_cut(simulator: Simulator) -> None:
+    simulator.platform.add_dataset(
         "a name that is so long that no terminal of thirty columns has it", numbers(12_000)
     )
     terminal = Terminal("datasets", columns=40)
@@ -72,15 +72,15 @@ def test_a_table_is_framed_and_no_cell_is_cut(platform: Simulator) -> None:
     assert "a name that is so long that no terminal of thirty columns has it" in wide.text
 
 
-def test_null_and_the_empty_text_look_different(platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_null_and_the_empty_text_look_different(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     terminal = Terminal("head", "texts")
     assert terminal.end() == 0
     assert b"\x1b[2mnull" in terminal.raw  # dim: the third row has the text "null"
     assert terminal.text.count("null") == 2
 
 
-def test_a_token_can_be_typed_and_is_not_shown(platform: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_can_be_typed_and_is_not_shown(simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANAPLAT_TOKEN")
     terminal = Terminal("datasets")
     terminal.read_until("Application token: ")
@@ -89,21 +89,21 @@ def test_a_token_can_be_typed_and_is_not_shown(platform: Simulator, monkeypatch:
     assert "updated" in terminal.text
 
 
-def test_users_are_created_after_a_question(platform: Simulator, tmp_path: Path) -> None:
+def test_users_are_created_after_a_question(simulator: Simulator, tmp_path: Path) -> None:
     file = tmp_path / "users.csv"
     file.write_text("loginId\nann\n")
     refused = Terminal("users", "create", file)
     refused.read_until(r"\[y/N\] ")
     refused.type("\n")
-    assert (refused.end(), platform.platform.users) == (2, {})
+    assert (refused.end(), simulator.platform.users) == (2, {})
     agreed = Terminal("users", "create", file)
     agreed.read_until(r"\[y/N\] ")
     agreed.type("y\n")
-    assert (agreed.end(), list(platform.platform.users)) == (0, ["ann"])
+    assert (agreed.end(), list(simulator.platform.users)) == (0, ["ann"])
 
 
-def test_a_refresh_says_what_it_waits_for(platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_a_refresh_says_what_it_waits_for(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     terminal = Terminal("refresh", "texts", "--wait", "--poll-interval", "0.1")
     assert terminal.end() == 0
     assert "Dataset ds1 is '处理中'" in terminal.text
@@ -121,18 +121,18 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("operation", FAULTS)
-def test_a_token_in_a_fault_is_not_shown(platform: Simulator, operation: str) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_a_token_in_a_fault_is_not_shown(simulator: Simulator, operation: str) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     page = f"<html><body>Token {TOKEN} or {TOKEN.replace('/', '%2F')} is unknown</body></html>"
-    platform.inject(operation, replies.content(page.encode(), "text/html"), times=None)
+    simulator.inject(operation, replies.content(page.encode(), "text/html"), times=None)
     terminal = Terminal(*FAULTS[operation])
     assert terminal.end() in (5, 8)
     assert operation in terminal.text
 
 
-def test_it_can_be_interrupted_while_the_platform_is_silent(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(200_000))
-    platform.inject("read_rows", replies.slow(3600), when=lambda body: body.get("offset", 0) >= 150_000)
+def test_it_can_be_interrupted_while_the_platform_is_silent(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(200_000))
+    simulator.inject("read_rows", replies.slow(3600), when=lambda body: body.get("offset", 0) >= 150_000)
     patient = {"ANAPLAT_EXTRA": '{"read_timeout": 3600}'}
     terminal = Terminal("export", "numbers", tmp_path / "numbers.csv", environment=patient)
     terminal.read_until("15[01],000 of 200,000 rows")
@@ -142,9 +142,9 @@ def test_it_can_be_interrupted_while_the_platform_is_silent(platform: Simulator,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_has_read_enough_ends_it_quietly(platform: Simulator) -> None:
+def test_who_has_read_enough_ends_it_quietly(simulator: Simulator) -> None:
     for number in range(3000):
-        platform.platform.add_dataset(f"dataset {number}", TEXTS)
+        simulator.platform.add_dataset(f"dataset {number}", TEXTS)
     process = subprocess.Popen([SCRIPT, "datasets"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -153,8 +153,8 @@ def test_who_has_read_enough_ends_it_quietly(platform: Simulator) -> None:
     assert (process.stderr.read(), process.wait(LONG)) == (b"", 0)
 
 
-def test_airflow_is_not_imported_and_heavy_libraries_only_where_they_are_needed(platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_airflow_is_not_imported_and_heavy_libraries_only_where_they_are_needed(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     code = """
 import sys
 from airflow_provider_anaplat.cli.main import main
@@ -175,9 +175,9 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
     assert "airflow" not in imported("export", "texts", "/dev/null/nowhere.csv")
 
 
-def test_the_shell_completes_ids_and_names(platform: Simulator) -> None:
-    platform.platform.add_dataset("Sales", TEXTS)
-    platform.platform.add_dataset("Stock", TEXTS)
+def test_the_shell_completes_ids_and_names(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("Sales", TEXTS)
+    simulator.platform.add_dataset("Stock", TEXTS)
 
     def completed(line: str) -> list[str]:
         read, write = os.pipe()
@@ -193,11 +193,11 @@ def test_the_shell_completes_ids_and_names(platform: Simulator) -> None:
 
     assert completed("anaplat show S") == ["Sales", "Stock"]
     assert completed("anaplat export ds") == ["ds1", "ds2"]
-    platform.inject("list_datasets", replies.http_status(403))
+    simulator.inject("list_datasets", replies.http_status(403))
     assert completed("anaplat show S") == []
 
 
-def test_the_script_runs_as_a_module_too(platform: Simulator) -> None:
+def test_the_script_runs_as_a_module_too(simulator: Simulator) -> None:
     module = [sys.executable, "-m", "airflow_provider_anaplat.cli.main", "pages"]
     assert subprocess.run(module, capture_output=True, check=True).stderr == b""
     assert in_a_process(["pages"], {"ANAPLAT_TOKEN": "another"}).code == 4

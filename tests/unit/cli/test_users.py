@@ -37,7 +37,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def test_check_names_all_problems_and_sends_nothing(
-    platform: Simulator, anaplat: Anaplat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, anaplat: Anaplat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANAPLAT_URL")  # it needs no platform
     file = tmp_path / "users.csv"
@@ -49,7 +49,7 @@ def test_check_names_all_problems_and_sends_nothing(
     assert PASSWORD not in ended.out + ended.err
     as_json = anaplat("users", "check", file, "--json")
     assert (as_json.code, len(as_json.json["problems"]), as_json.json["users"]) == (8, 301, 301)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 def test_a_file_without_a_problem_is_fit(anaplat: Anaplat, file: Path) -> None:
@@ -65,58 +65,60 @@ def test_what_is_no_file_of_users_is_said(anaplat: Anaplat, tmp_path: Path, name
 
 
 def test_create_asks_first(
-    platform: Simulator, anaplat: Anaplat, file: Path, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, anaplat: Anaplat, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer(monkeypatch, "n\n")
     refused = anaplat("users", "create", file)
-    assert (refused.code, platform.requests("create_users")) == (2, [])
-    assert f"Create 5 users of {file} on {platform.url}? [y/N]" in refused.err
+    assert (refused.code, simulator.requests("create_users")) == (2, [])
+    assert f"Create 5 users of {file} on {simulator.url}? [y/N]" in refused.err
     answer(monkeypatch, "y\n")
     agreed = anaplat("users", "create", file)
-    assert (agreed.code, len(platform.platform.users)) == (0, 5)
+    assert (agreed.code, len(simulator.platform.users)) == (0, 5)
     assert agreed.out.startswith("5 created, 0 skipped, 0 rejected")
 
 
-def test_where_nobody_can_be_asked_it_takes_a_yes(platform: Simulator, anaplat: Anaplat, file: Path) -> None:
+def test_where_nobody_can_be_asked_it_takes_a_yes(simulator: Simulator, anaplat: Anaplat, file: Path) -> None:
     ended = anaplat("users", "create", file)
-    assert (ended.code, "--yes" in ended.err, platform.ledger) == (2, True, [])
+    assert (ended.code, "--yes" in ended.err, simulator.ledger) == (2, True, [])
     assert anaplat("users", "create", file, "--yes", "--json").json["created"] == 5
 
 
-def test_a_file_with_a_problem_sends_nobody(platform: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
+def test_a_file_with_a_problem_sends_nobody(simulator: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
     file = tmp_path / "users.ndjson"
     file.write_text(json.dumps({"loginId": ""}))
-    assert (anaplat("users", "create", file, "--yes").code, platform.ledger) == (8, [])
+    assert (anaplat("users", "create", file, "--yes").code, simulator.ledger) == (8, [])
 
 
-def test_a_repetition_goes_on_where_it_stopped(platform: Simulator, anaplat: Anaplat, file: Path) -> None:
-    platform.inject(
+def test_a_repetition_goes_on_where_it_stopped(simulator: Simulator, anaplat: Anaplat, file: Path) -> None:
+    simulator.inject(
         "create_users", replies.http_status(503), when=lambda body: body["users"][0]["loginId"] == "user4"
     )
     stopped = anaplat("users", "create", file, "--yes", "--batch-size", 2)
     assert stopped.code == 5
-    assert (len(platform.platform.users), "--in-doubt" in stopped.err) == (4, True)
+    assert (len(simulator.platform.users), "--in-doubt" in stopped.err) == (4, True)
     again = anaplat("users", "create", file, "--yes", "--batch-size", 2)
     assert again.code == 5  # what became of the last one, a person must say
     done = anaplat("users", "create", file, "--yes", "--batch-size", 2, "--in-doubt", "not_created", "--json")
-    assert (done.code, done.json["created"], len(platform.platform.users)) == (0, 5, 5)
-    sent = [user["loginId"] for request in platform.requests("create_users") for user in request.body["users"]]
+    assert (done.code, done.json["created"], len(simulator.platform.users)) == (0, 5, 5)
+    sent = [user["loginId"] for request in simulator.requests("create_users") for user in request.body["users"]]
     assert sent == ["user0", "user1", "user2", "user3", "user4", "user4"]
     assert PASSWORD not in "".join(path.read_text() for path in file.parent.rglob("*.json"))
 
 
 def test_another_platform_has_a_progress_of_its_own(
-    platform: Simulator, anaplat: Anaplat, file: Path, monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, anaplat: Anaplat, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert anaplat("users", "create", file, "--yes").code == 0
-    with Simulator(token=platform.token) as other:
+    with Simulator(token=simulator.token) as other:
         assert anaplat("users", "create", file, "--yes", "--url", other.url).code == 0
         assert len(other.platform.users) == 5
-    assert len(platform.requests("create_users")) == 1
+    assert len(simulator.requests("create_users")) == 1
 
 
-def test_passwords_that_the_platform_repeats_are_masked(platform: Simulator, anaplat: Anaplat, file: Path) -> None:
-    platform.inject("create_users", replies.refusal(f"weak password {PASSWORD}", code=1012))
+def test_passwords_that_the_platform_repeats_are_masked(
+    simulator: Simulator, anaplat: Anaplat, file: Path
+) -> None:
+    simulator.inject("create_users", replies.refusal(f"weak password {PASSWORD}", code=1012))
     ended = anaplat("users", "create", file, "--yes")
     assert (ended.code, PASSWORD in ended.err) == (8, False)
     assert "weak password ***" in ended.err

@@ -19,25 +19,25 @@ SALES = Table.of_rows(
 CITY, AMOUNT = {"title": "city", "fdType": "STRING"}, {"title": "amount", "fdType": "DOUBLE"}
 
 
-def answers(platform: Simulator, chart: Any, operation: str = "read_card") -> None:
+def answers(simulator: Simulator, chart: Any, operation: str = "read_card") -> None:
     response = {"chartMain": chart} if operation == "read_card" else chart
     body = json.dumps({"result": "ok", "response": response}, ensure_ascii=True).encode()
-    platform.inject(operation, replies.content(body), times=None)
+    simulator.inject(operation, replies.content(body), times=None)
 
 
 def read(data: CardData) -> tuple[list[tuple[str, str]], list[list[str | None]]]:
     return [(column.name, column.fd_type) for column in data.columns], data.rows
 
 
-def test_a_request_sends_what_it_is_given(client: AnaplatClient, platform: Simulator) -> None:
-    card = platform.platform.add_card("sales", SALES)
+def test_a_request_sends_what_it_is_given(client: AnaplatClient, simulator: Simulator) -> None:
+    card = simulator.platform.add_card("sales", SALES)
     condition = {"name": "city", "filterType": "EQ", "filterValue": ["Rome"]}
     data = client.read_card(
         card.cd_id, view="GRAPH", limit=7, filters=[condition], dynamic_params=[{"name": "p", "value": 1}]
     )
     assert [row[0] for row in data.rows] == ["Rome"]
-    (request,) = platform.requests("read_card")
-    assert request.headers["x-auth-token"] == platform.token
+    (request,) = simulator.requests("read_card")
+    assert request.headers["x-auth-token"] == simulator.token
     assert request.body == {
         "view": "GRAPH",
         "offset": 0,
@@ -48,18 +48,18 @@ def test_a_request_sends_what_it_is_given(client: AnaplatClient, platform: Simul
 
 
 @pytest.mark.parametrize("view", ["GRID", "GRAPH"])
-def test_both_views_give_the_same_rows(client: AnaplatClient, platform: Simulator, view: Any) -> None:
-    card = platform.platform.add_card("sales", SALES)
+def test_both_views_give_the_same_rows(client: AnaplatClient, simulator: Simulator, view: Any) -> None:
+    card = simulator.platform.add_card("sales", SALES)
     titles, rows = read(client.read_card(card.cd_id, view=view))
     assert titles == [("city", "STRING"), ("amount", "DOUBLE"), ("sold", "INT")]
     assert rows == [["Paris", "7.5", "1"], ["Rome", None, "2"], ["", "1e-07", "12345678901234567890"]]
 
 
-def test_a_number_keeps_the_text_that_the_platform_wrote(client: AnaplatClient, platform: Simulator) -> None:
+def test_a_number_keeps_the_text_that_the_platform_wrote(client: AnaplatClient, simulator: Simulator) -> None:
     body = (
         b'{"result":"ok","response":{"chartMain":{"column":{"meta":["n"]},"data":[[{"v":1.50}],[{"v":1E+30}]]}}}'
     )
-    platform.inject("read_card", replies.content(body))
+    simulator.inject("read_card", replies.content(body))
     assert client.read_card("cd1").rows == [["1.50"], ["1E+30"]]
 
 
@@ -86,14 +86,14 @@ def test_a_number_keeps_the_text_that_the_platform_wrote(client: AnaplatClient, 
         },
     ],
 )
-def test_titles_and_cells_find_each_other(client: AnaplatClient, platform: Simulator, chart: Any) -> None:
-    answers(platform, chart)
+def test_titles_and_cells_find_each_other(client: AnaplatClient, simulator: Simulator, chart: Any) -> None:
+    answers(simulator, chart)
     assert read(client.read_card("cd1")) == ([("city", "STRING"), ("amount", "DOUBLE")], [["Rome", "1"]])
 
 
-def test_titles_of_several_levels_are_joined(client: AnaplatClient, platform: Simulator) -> None:
+def test_titles_of_several_levels_are_joined(client: AnaplatClient, simulator: Simulator) -> None:
     levels = [[{"title": "2025"}, AMOUNT], [{"title": "2026"}, AMOUNT]]
-    answers(platform, {"column": {"meta": [AMOUNT], "values": levels}, "data": [[{"v": True}, None]]})
+    answers(simulator, {"column": {"meta": [AMOUNT], "values": levels}, "data": [[{"v": True}, None]]})
     titles = [("2025 / amount", "DOUBLE"), ("2026 / amount", "DOUBLE")]
     assert read(client.read_card("cd1")) == (titles, [["true", None]])
 
@@ -120,9 +120,9 @@ def test_titles_of_several_levels_are_joined(client: AnaplatClient, platform: Si
     ],
 )
 def test_another_shape_says_what_was_looked_for(
-    client: AnaplatClient, platform: Simulator, chart: Any, named: str
+    client: AnaplatClient, simulator: Simulator, chart: Any, named: str
 ) -> None:
-    answers(platform, chart)
+    answers(simulator, chart)
     with pytest.raises(AnaplatInvalidAnswerError, match=named) as raised:
         client.read_card("cd1")
     assert "raw=True" in str(raised.value)
@@ -131,40 +131,40 @@ def test_another_shape_says_what_was_looked_for(
     )
 
 
-def test_the_raw_answer_shows_no_token(client: AnaplatClient, platform: Simulator) -> None:
-    answers(platform, {"said": platform.token})
+def test_the_raw_answer_shows_no_token(client: AnaplatClient, simulator: Simulator) -> None:
+    answers(simulator, {"said": simulator.token})
     assert client.read_card("cd1", raw=True) == {"chartMain": {"said": "***"}}
 
 
 @pytest.mark.parametrize("given", ["[]", {"name": "city"}, 7])
 @pytest.mark.parametrize("name", ["filters", "dynamic_params"])
 def test_what_is_no_list_is_refused_before_anything_is_sent(
-    client: AnaplatClient, platform: Simulator, name: str, given: Any
+    client: AnaplatClient, simulator: Simulator, name: str, given: Any
 ) -> None:
     with pytest.raises(AnaplatRequestError, match=f"{name} is a .* must be a list of objects"):
         client.read_card("cd1", **{name: given})
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0)])
 def test_an_impossible_page_is_refused(
-    client: AnaplatClient, platform: Simulator, offset: int, limit: int
+    client: AnaplatClient, simulator: Simulator, offset: int, limit: int
 ) -> None:
     with pytest.raises(AnaplatRequestError, match="refused"):
         client.read_card("cd1", offset=offset, limit=limit)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_a_page_lists_its_cards_with_the_application_token(platform: Simulator) -> None:
-    platform.user_token = "a-user-token"
-    cards = [platform.platform.add_card(name, SALES, "p1") for name in ("sales", "costs")]
-    platform.platform.add_card("elsewhere", SALES, "p2")
-    client = AnaplatClient(platform.url, platform.token, user_token="a-user-token")
+def test_a_page_lists_its_cards_with_the_application_token(simulator: Simulator) -> None:
+    simulator.user_token = "a-user-token"
+    cards = [simulator.platform.add_card(name, SALES, "p1") for name in ("sales", "costs")]
+    simulator.platform.add_card("elsewhere", SALES, "p2")
+    client = AnaplatClient(simulator.url, simulator.token, user_token="a-user-token")
     assert [(card.cd_id, card.name) for card in client.list_cards("p1")] == [
         (card.cd_id, card.name) for card in cards
     ]
-    (request,) = platform.requests("list_cards")
-    assert request.headers["token"] == platform.token
+    (request,) = simulator.requests("list_cards")
+    assert request.headers["token"] == simulator.token
     assert (request.query, request.body) == ("", {})
     assert "x-auth-token" not in request.headers
     with pytest.raises(AnaplatNotFoundError):
@@ -172,19 +172,19 @@ def test_a_page_lists_its_cards_with_the_application_token(platform: Simulator) 
 
 
 def test_cards_are_found_wherever_a_page_has_them_and_each_once(
-    client: AnaplatClient, platform: Simulator
+    client: AnaplatClient, simulator: Simulator
 ) -> None:
     layout = {
         "doms": [{"cdId": "c1", "x": 0}, {"card": {"cdId": "c3", "name": "third", "linked": {"cdId": "c9"}}}]
     }
     tabs = [{"title": "tab", "cards": [{"cdId": "c2", "name": "second"}]}, {"doms": [{"cdId": "c2", "x": 1}]}]
     page = {"pgId": "p1", **layout, "cards": [{"cdId": "c1", "name": "first \ud800"}], "tabs": tabs}
-    answers(platform, page, "list_cards")
+    answers(simulator, page, "list_cards")
     found = [(card.cd_id, card.name) for card in client.list_cards("p1")]
     assert found == [("c1", "first ?"), ("c3", "third"), ("c2", "second")]
 
 
-def test_what_is_no_page_says_so(client: AnaplatClient, platform: Simulator) -> None:
-    answers(platform, ["no page"], "list_cards")
+def test_what_is_no_page_says_so(client: AnaplatClient, simulator: Simulator) -> None:
+    answers(simulator, ["no page"], "list_cards")
     with pytest.raises(AnaplatInvalidAnswerError, match=r"those of a page .* AnaplatCallOperator"):
         client.list_cards("p1")

@@ -45,37 +45,37 @@ def test_the_table_is_the_contracts() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_token_goes_where_the_contract_says(name: str) -> None:
-    with Simulator(user_token="a-user-token") as platform:
-        platform.platform.add_dataset("texts", TEXTS)
-        CALLS[name](AnaplatClient(platform.url, platform.token))
-        platform.platform.users.clear()
-        CALLS[name](AnaplatClient(platform.url, platform.token, user_token="a-user-token"))
-    as_application, as_user = platform.requests(name)
+    with Simulator(user_token="a-user-token") as simulator:
+        simulator.platform.add_dataset("texts", TEXTS)
+        CALLS[name](AnaplatClient(simulator.url, simulator.token))
+        simulator.platform.users.clear()
+        CALLS[name](AnaplatClient(simulator.url, simulator.token, user_token="a-user-token"))
+    as_application, as_user = simulator.requests(name)
     header, body = "x-auth-token", "token"
     if name in IN_HEADER:
-        assert as_application.headers[header] == platform.token
+        assert as_application.headers[header] == simulator.token
         assert as_user.headers[header] == "a-user-token"
         assert body not in as_application.body
     else:
         assert header not in as_application.headers
-        assert as_application.body[body] == as_user.body[body] == platform.token
+        assert as_application.body[body] == as_user.body[body] == simulator.token
 
 
-def test_rows_come_with_their_columns_and_version(client: AnaplatClient, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("texts", TEXTS)
+def test_rows_come_with_their_columns_and_version(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("texts", TEXTS)
     data = client.read_rows(dataset.ds_id, offset=1, limit=2, sort_by="id", sort_type="desc")
     assert data.preview == [["3", "null"], ["2", ""]]
     assert [(column.name, column.fd_type) for column in data.columns] == [("id", "INT"), ("text", "STRING")]
     assert (data.version, data.row_count) == (1, 4)
-    assert platform.requests("read_rows")[0].body == {
+    assert simulator.requests("read_rows")[0].body == {
         "offset": 1,
         "limit": 2,
         "sortFactor": {"name": "id", "sortType": "desc"},
     }
 
 
-def test_a_filter_is_sent_as_it_is(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("numbers", numbers(10))
+def test_a_filter_is_sent_as_it_is(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("numbers", numbers(10))
     condition = {"type": "condition", "value": {"name": "n", "filterType": "GE", "filterValue": [7]}}
     data = client.read_rows("ds1", filter={"combineType": "AND", "conditions": [condition]})
     assert [row[0] for row in data.preview] == ["7", "8", "9"]
@@ -83,28 +83,28 @@ def test_a_filter_is_sent_as_it_is(client: AnaplatClient, platform: Simulator) -
 
 @pytest.mark.parametrize("rendered", ["", "{}", "None", [], ["a"], 0])
 def test_a_filter_that_is_no_object_is_refused_before_anything_is_sent(
-    client: AnaplatClient, platform: Simulator, rendered: Any
+    client: AnaplatClient, simulator: Simulator, rendered: Any
 ) -> None:
     with pytest.raises(AnaplatRequestError, match=r"filter is a \w+ and must be an object"):
         client.read_rows("ds1", filter=rendered)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_columns_need_a_body_that_is_not_empty(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_columns_need_a_body_that_is_not_empty(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     assert [column.seq_no for column in client.get_columns("ds1")] == [0, 1]
-    assert platform.requests("get_columns")[0].body == {}
+    assert simulator.requests("get_columns")[0].body == {}
 
 
-def test_timestamps_become_aware(client: AnaplatClient, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("texts", TEXTS)
+def test_timestamps_become_aware(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("texts", TEXTS)
     (listed,) = client.list_datasets()
     assert isinstance(listed.utime, pendulum.DateTime)
     assert listed.utime == dataset.utime
 
 
-def test_a_timestamp_keeps_its_offset(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.pages = [{"pgId": "p", "ctime": "2024-02-29 08:00:00+0830"}]
+def test_a_timestamp_keeps_its_offset(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.pages = [{"pgId": "p", "ctime": "2024-02-29 08:00:00+0830"}]
     (page,) = client.list_pages()
     assert page.ctime == pendulum.datetime(2024, 2, 28, 23, 30, tz="UTC")
     assert page.model_dump(mode="json", by_alias=True)["ctime"] == "2024-02-29 08:00:00+0830"
@@ -115,8 +115,8 @@ def test_a_fraction_of_a_second_is_kept() -> None:
     assert Dataset.model_validate({"dsId": "ds1", "utime": given}).summary()["utime"] == given
 
 
-def test_unknown_fields_are_kept_and_missing_ones_are_none(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.pages = [{"pgId": "p", "settings": {"authorizedOnPC": True}, "newInRelease9": [1]}]
+def test_unknown_fields_are_kept_and_missing_ones_are_none(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.pages = [{"pgId": "p", "settings": {"authorizedOnPC": True}, "newInRelease9": [1]}]
     (page,) = client.list_pages()
     assert page.name is None
     assert page.settings is not None
@@ -124,15 +124,15 @@ def test_unknown_fields_are_kept_and_missing_ones_are_none(client: AnaplatClient
     assert page.model_extra == {"newInRelease9": [1]}
 
 
-def test_a_subscriptions_last_send_is_a_moment(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.subscriptions["s1"] = {"scId": "s1", "lastSendTime": 1700000000123}
+def test_a_subscriptions_last_send_is_a_moment(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.subscriptions["s1"] = {"scId": "s1", "lastSendTime": 1700000000123}
     (plan,) = client.get_subscriptions(["s1", "s2"])
     assert plan.last_send_time == pendulum.from_timestamp(1700000000.123)
     assert plan.model_dump(mode="json", by_alias=True)["lastSendTime"] == 1700000000123
 
 
-def test_pages_of_a_type(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.authorized_pages["u"] = [
+def test_pages_of_a_type(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.authorized_pages["u"] = [
         {"id": "p", "pgType": "PAGE", "sources": [{"id": "g", "name": "Group", "isSelf": False}]},
         {"id": "s", "pgType": "LARGE_SCREEN"},
     ]
@@ -142,46 +142,46 @@ def test_pages_of_a_type(client: AnaplatClient, platform: Simulator) -> None:
     assert len(client.list_authorized_pages("u")) == 2
 
 
-def test_a_page_whose_id_has_the_other_name(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.pages = [{"id": "p1"}, {"pgId": "p2", "id": "another"}]
+def test_a_page_whose_id_has_the_other_name(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.pages = [{"id": "p1"}, {"pgId": "p2", "id": "another"}]
     assert [page.model_dump(by_alias=True)["pgId"] for page in client.list_pages()] == ["p1", "p2"]
 
 
-def test_rows_that_have_the_other_name(client: AnaplatClient, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("texts", TEXTS)
+def test_rows_that_have_the_other_name(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("texts", TEXTS)
 
     def renamed(reply: Reply) -> Reply:
         return replace(reply, body=reply.body.replace(b'"preview"', b'"data"'))
 
-    platform.inject("read_rows", Fault(renamed, needs_answer=True), times=None)
+    simulator.inject("read_rows", Fault(renamed, needs_answer=True), times=None)
     assert client.read_rows(dataset.ds_id).preview == [list(row) for row in TEXTS.frame.rows()]
     page = client.read_rows_with(lambda answer: read_head(answer).page(), dataset.ds_id)
     assert page.frame.rows() == TEXTS.frame.rows()
 
 
-def test_a_call_with_the_token_in_a_header_of_that_name(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.pages = [{"pgId": "p1"}]
+def test_a_call_with_the_token_in_a_header_of_that_name(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.pages = [{"pgId": "p1"}]
     page = client.call("/public-api/page/p1", method="get", token_in="token_header", repeatable=True)
     assert page == {"pgId": "p1", "cards": []}
-    (request,) = platform.requests("list_cards")
-    assert (request.headers["token"], request.query) == (platform.token, "")
+    (request,) = simulator.requests("list_cards")
+    assert (request.headers["token"], request.query) == (simulator.token, "")
 
 
-def test_a_record_without_its_id_is_an_invalid_answer(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.pages = [{"pgId": "p"}, {"name": "without an id"}]
+def test_a_record_without_its_id_is_an_invalid_answer(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.pages = [{"pgId": "p"}, {"name": "without an id"}]
     with pytest.raises(AnaplatInvalidAnswerError, match=r"1\.pgId: Field required"):
         client.list_pages()
 
 
-def test_a_creation_sends_what_is_given_and_nothing_else(client: AnaplatClient, platform: Simulator) -> None:
+def test_a_creation_sends_what_is_given_and_nothing_else(client: AnaplatClient, simulator: Simulator) -> None:
     request = CreateDatasetRequest.model_validate(
         {"acId": "a", "name": "n", "tableQuery": {"queryType": "query", "query": "select 1"}, "type": "Index"}
     )
     task = client.create_dataset(request)
     assert (task.status, task.result) == ("已提交", "处理中")
-    (sent,) = platform.requests("create_dataset")
+    (sent,) = simulator.requests("create_dataset")
     assert sent.body == {
-        "token": platform.token,
+        "token": simulator.token,
         "acId": "a",
         "name": "n",
         "tableQuery": {"queryType": "query", "query": "select 1"},
@@ -190,54 +190,54 @@ def test_a_creation_sends_what_is_given_and_nothing_else(client: AnaplatClient, 
     }
 
 
-def test_the_number_of_created_users_is_read_from_the_message(client: AnaplatClient, platform: Simulator) -> None:
+def test_the_number_of_created_users_is_read_from_the_message(client: AnaplatClient, simulator: Simulator) -> None:
     created = client.create_users([NewUser(login_id="a"), NewUser(login_id="b")], user_property_type=1)
     assert (created.count, created.message) == (2, "2 users created")
-    assert platform.requests("create_users")[0].body["userPropertyType"] == 1
+    assert simulator.requests("create_users")[0].body["userPropertyType"] == 1
 
 
-def test_the_number_may_have_separators(client: AnaplatClient, platform: Simulator) -> None:
-    platform.inject("create_users", replies.content(b'{"result": "ok", "response": "1,000 users"}'))
+def test_the_number_may_have_separators(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.inject("create_users", replies.content(b'{"result": "ok", "response": "1,000 users"}'))
     assert client.create_users([NewUser(login_id="a")]).count == 1000
 
 
-def test_a_message_without_a_number_has_no_count(client: AnaplatClient, platform: Simulator) -> None:
-    platform.inject("create_users", replies.content(b'{"result": "ok", "response": "done"}'))
+def test_a_message_without_a_number_has_no_count(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.inject("create_users", replies.content(b'{"result": "ok", "response": "done"}'))
     assert client.create_users([NewUser(login_id="a")]).count is None
 
 
 @pytest.mark.parametrize("ds_id", ["", " ", "a/b", ".", "..", "/"])
 def test_an_impossible_id_is_refused_before_anything_is_sent(
-    client: AnaplatClient, platform: Simulator, ds_id: str
+    client: AnaplatClient, simulator: Simulator, ds_id: str
 ) -> None:
     with pytest.raises(AnaplatRequestError, match="ds_id"):
         client.get_columns(ds_id)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_ids_are_percent_encoded(client: AnaplatClient, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("odd", TEXTS)
+def test_ids_are_percent_encoded(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("odd", TEXTS)
     odd = "ä b?c#d%2F&"
-    platform.platform.datasets[odd] = dataset
+    simulator.platform.datasets[odd] = dataset
     assert len(client.get_columns(odd)) == 2
 
 
 @pytest.mark.parametrize(("offset", "limit"), [(0, 50_001), (0, 0), (-1, 10)])
 def test_an_impossible_page_is_refused_before_anything_is_sent(
-    client: AnaplatClient, platform: Simulator, offset: int, limit: int
+    client: AnaplatClient, simulator: Simulator, offset: int, limit: int
 ) -> None:
     with pytest.raises(AnaplatRequestError, match="50,000"):
         client.read_rows("ds1", offset=offset, limit=limit)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_call_reaches_operations_that_the_contract_only_names(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_call_reaches_operations_that_the_contract_only_names(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     columns = client.call("/public-api/data-source/ds1/columns", token_in="header", repeatable=True)
     assert [column["name"] for column in columns] == ["id", "text"]
     pages = client.call("/public-api/user/u/get-authorized-pages", json={"a": 1}, params={"pgType": "PAGE"})
     assert pages == []
-    assert platform.requests("list_authorized_pages")[0].body == {"a": 1, "token": platform.token}
+    assert simulator.requests("list_authorized_pages")[0].body == {"a": 1, "token": simulator.token}
 
 
 @pytest.mark.parametrize(
@@ -263,10 +263,10 @@ def test_call_reaches_operations_that_the_contract_only_names(client: AnaplatCli
         "/public-api/a%00b",
     ],
 )
-def test_call_refuses_paths_outside_the_public_api(client: AnaplatClient, platform: Simulator, path: str) -> None:
+def test_call_refuses_paths_outside_the_public_api(client: AnaplatClient, simulator: Simulator, path: str) -> None:
     with pytest.raises(AnaplatRequestError, match="refused"):
         client.call(path)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("path", ["/public-api/x?token=hunter2", "/public-api/x#hunter2"])
@@ -284,10 +284,10 @@ def test_a_path_that_is_refused_shows_nothing_of_its_query(client: AnaplatClient
         lambda client: client.call("/public-api/x", params={"id": "half \ud83d"}),
     ],
 )
-def test_half_a_character_never_leaves(client: AnaplatClient, platform: Simulator, ask: Any) -> None:
+def test_half_a_character_never_leaves(client: AnaplatClient, simulator: Simulator, ask: Any) -> None:
     with pytest.raises(AnaplatRequestError):
         ask(client)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize(
@@ -310,51 +310,51 @@ def test_an_unusable_address_or_token_is_refused(base_url: str, token: str) -> N
 
 
 def test_credentials_of_a_netrc_file_are_not_sent(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("default login someone password something\n")
     monkeypatch.setenv("NETRC", str(netrc))
     client.list_datasets()
-    assert "authorization" not in platform.ledger[0].headers
+    assert "authorization" not in simulator.ledger[0].headers
 
 
-def test_the_token_is_in_no_repr(client: AnaplatClient, platform: Simulator) -> None:
-    assert platform.token not in repr(client) + repr(vars(client)) + repr(client._transport._settings)
+def test_the_token_is_in_no_repr(client: AnaplatClient, simulator: Simulator) -> None:
+    assert simulator.token not in repr(client) + repr(vars(client)) + repr(client._transport._settings)
     assert "secret" not in repr(NewUser(login_id="a", password="secret"))
     assert "of-proxy" not in repr(Answer("list_datasets", 200, b"", ("of-proxy",)))
     request = client._transport._request(OPERATIONS[0], "/", {}, None, None)
-    assert platform.token not in repr(request)
+    assert simulator.token not in repr(request)
 
 
-def test_the_extension_tells_who_exists(client: AnaplatClient, platform: Simulator) -> None:
+def test_the_extension_tells_who_exists(client: AnaplatClient, simulator: Simulator) -> None:
     assert all(operation.extension for operation in EXTENSIONS)
     assert not any(operation.extension for operation in OPERATIONS)
-    platform.platform.users |= {"a": {}, "b": {}}
+    simulator.platform.users |= {"a": {}, "b": {}}
     assert client.find_users(["b", "c"]) == ["b"]
-    (request,) = platform.requests("get_users")
+    (request,) = simulator.requests("get_users")
     assert (request.path, request.body) == (
         "/public-api/users/get",
-        {"users": ["b", "c"], "token": platform.token},
+        {"users": ["b", "c"], "token": simulator.token},
     )
 
 
 @pytest.mark.parametrize("seconds", [-7200, 0, 7200])
 def test_the_platforms_clock_is_known_by_its_answers(
-    client: AnaplatClient, platform: Simulator, seconds: int
+    client: AnaplatClient, simulator: Simulator, seconds: int
 ) -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert client.earliest_platform_time(moment) == moment
-    platform.platform.clock_ahead = timedelta(seconds=seconds)
+    simulator.platform.clock_ahead = timedelta(seconds=seconds)
     client.list_pages()
     difference = (client.earliest_platform_time(moment) - moment).total_seconds()
     assert seconds - 10 < difference <= seconds
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"])
-def test_a_date_that_is_none_says_nothing(client: AnaplatClient, platform: Simulator, date: str) -> None:
+def test_a_date_that_is_none_says_nothing(client: AnaplatClient, simulator: Simulator, date: str) -> None:
     answer = Reply(200, b'{"result": "ok", "response": []}', {"content-type": "application/json", "date": date})
-    platform.inject("list_pages", Fault(lambda _: answer))
+    simulator.inject("list_pages", Fault(lambda _: answer))
     client.list_pages()
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert client.earliest_platform_time(moment) == moment

@@ -41,12 +41,12 @@ def told() -> Told:
 
 
 @pytest.fixture
-def watched(platform: Simulator, told: Told) -> AnaplatClient:
-    return AnaplatClient(platform.url, platform.token, max_retries=1, observer=told)
+def watched(simulator: Simulator, told: Told) -> AnaplatClient:
+    return AnaplatClient(simulator.url, simulator.token, max_retries=1, observer=told)
 
 
-def test_each_attempt_counts_with_its_outcome(platform: Simulator, watched: AnaplatClient, told: Told) -> None:
-    platform.inject("list_datasets", replies.http_status(429, retry_after="0"))
+def test_each_attempt_counts_with_its_outcome(simulator: Simulator, watched: AnaplatClient, told: Told) -> None:
+    simulator.inject("list_datasets", replies.http_status(429, retry_after="0"))
     watched.list_datasets()
     assert told.sums == {
         ("requests", "list_datasets", "rate_limited"): 1,
@@ -68,8 +68,8 @@ def test_a_path_is_no_name(watched: AnaplatClient, told: Told) -> None:
     assert {key[:2] for key in told.sums} == {("requests", "call")}
 
 
-def test_exports_and_polls(platform: Simulator, watched: AnaplatClient, told: Told, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_exports_and_polls(simulator: Simulator, watched: AnaplatClient, told: Told, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     path = tmp_path / "x.csv"
     export_rows(watched, ExportPlan(RowQuery(ds_id="ds1"), FileTarget(Place(path, CsvSink()))))
     look(watched.without_retries(), DatasetDone(ds_id="ds1"))
@@ -78,11 +78,11 @@ def test_exports_and_polls(platform: Simulator, watched: AnaplatClient, told: To
     assert told.sums["polls", "find_datasets"] == 1
 
 
-def test_an_observer_that_breaks_undoes_nothing(platform: Simulator, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_breaks_undoes_nothing(simulator: Simulator, caplog: pytest.LogCaptureFixture) -> None:
     def broken(metric: Metric, value: float, tags: Mapping[str, str]) -> None:
         raise OSError("no room")
 
-    client = AnaplatClient(platform.url, platform.token, observer=broken)
+    client = AnaplatClient(simulator.url, simulator.token, observer=broken)
     assert client.list_datasets() == []
     assert "anaplat.requests is not counted: OSError (no room)" in caplog.text
 

@@ -31,8 +31,8 @@ def anaplat_deployment() -> str:
 
 
 @pytest.fixture
-def ds_id(platform: Simulator) -> str:
-    return platform.platform.add_dataset("texts", TEXTS).ds_id
+def ds_id(simulator: Simulator) -> str:
+    return simulator.platform.add_dataset("texts", TEXTS).ds_id
 
 
 class Shared:
@@ -54,7 +54,7 @@ Signed = Callable[..., AnaplatClient]
 
 
 @pytest.fixture
-def signed(platform: Simulator) -> Signed:
+def signed(simulator: Simulator) -> Signed:
     """Make a client whose user signs in, as if it were in a process of its own."""
 
     def signed(**arguments: Any) -> AnaplatClient:
@@ -62,56 +62,56 @@ def signed(platform: Simulator) -> Signed:
 
         user_tokens._held.clear()
         arguments.setdefault("login", DEFAULT_LOGIN)
-        return AnaplatClient(platform.url, platform.token, **{"max_retries": 0, **arguments})
+        return AnaplatClient(simulator.url, simulator.token, **{"max_retries": 0, **arguments})
 
     return signed
 
 
-def header_of(platform: Simulator, operation: str = "get_columns") -> list[str]:
-    return [request.headers["x-auth-token"] for request in platform.requests(operation)]
+def header_of(simulator: Simulator, operation: str = "get_columns") -> list[str]:
+    return [request.headers["x-auth-token"] for request in simulator.requests(operation)]
 
 
-def test_only_what_goes_into_the_header_signs_in(signed: Signed, platform: Simulator, ds_id: str) -> None:
+def test_only_what_goes_into_the_header_signs_in(signed: Signed, simulator: Simulator, ds_id: str) -> None:
     client = signed()
     client.list_datasets()
-    assert platform.requests("sign_in") == []
+    assert simulator.requests("sign_in") == []
 
     client.get_columns(ds_id)
     client.read_rows(ds_id)
 
-    (sign_in,) = platform.requests("sign_in")
-    assert sign_in.body == {"token": platform.token, "loginId": DEFAULT_LOGIN}
-    (issued,) = platform.platform.sign_ins.issued
-    assert header_of(platform) == header_of(platform, "read_rows") == [issued.value]
-    assert platform.requests("list_datasets")[0].body == {"token": platform.token}
+    (sign_in,) = simulator.requests("sign_in")
+    assert sign_in.body == {"token": simulator.token, "loginId": DEFAULT_LOGIN}
+    (issued,) = simulator.platform.sign_ins.issued
+    assert header_of(simulator) == header_of(simulator, "read_rows") == [issued.value]
+    assert simulator.requests("list_datasets")[0].body == {"token": simulator.token}
 
 
-def test_without_a_login_nobody_signs_in(platform: Simulator, ds_id: str) -> None:
+def test_without_a_login_nobody_signs_in(simulator: Simulator, ds_id: str) -> None:
     with pytest.raises(
         errors.AnaplatAuthenticationError, match="put the user's loginId into the connection's login"
     ):
-        AnaplatClient(platform.url, platform.token).get_columns(ds_id)
-    assert platform.requests("sign_in") == []
+        AnaplatClient(simulator.url, simulator.token).get_columns(ds_id)
+    assert simulator.requests("sign_in") == []
 
 
 @pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=5), timedelta(days=-40)])
 def test_a_token_is_renewed_before_it_ends_by_the_platforms_clock(
-    signed: Signed, platform: Simulator, ds_id: str, ahead: timedelta
+    signed: Signed, simulator: Simulator, ds_id: str, ahead: timedelta
 ) -> None:
-    platform.platform.clock_ahead = ahead
+    simulator.platform.clock_ahead = ahead
     client = signed()
     client.get_columns(ds_id)
-    platform.platform.clock_ahead = ahead + timedelta(days=13, hours=23)
+    simulator.platform.clock_ahead = ahead + timedelta(days=13, hours=23)
     client.list_datasets()  # says what the time is
     client.get_columns(ds_id)
-    assert len(platform.requests("sign_in")) == 1
+    assert len(simulator.requests("sign_in")) == 1
 
-    platform.platform.clock_ahead = ahead + timedelta(days=13, hours=23, minutes=58)
+    simulator.platform.clock_ahead = ahead + timedelta(days=13, hours=23, minutes=58)
     client.list_datasets()
     client.get_columns(ds_id)
 
-    first, second = (token.value for token in platform.platform.sign_ins.issued)
-    assert header_of(platform) == [first, first, second]  # none was refused
+    first, second = (token.value for token in simulator.platform.sign_ins.issued)
+    assert header_of(simulator) == [first, first, second]  # none was refused
 
 
 REFUSALS: dict[str, Fault] = {
@@ -132,54 +132,54 @@ REFUSALS: dict[str, Fault] = {
 
 @pytest.mark.parametrize("shape", REFUSALS)
 def test_each_refusal_of_the_token_is_answered_by_one_sign_in_and_one_repetition(
-    signed: Signed, platform: Simulator, ds_id: str, shape: str
+    signed: Signed, simulator: Simulator, ds_id: str, shape: str
 ) -> None:
     client = signed()
     client.get_columns(ds_id)
-    platform.inject("get_columns", REFUSALS[shape])
+    simulator.inject("get_columns", REFUSALS[shape])
 
     assert len(client.get_columns(ds_id)) == 2
 
-    first, second = (token.value for token in platform.platform.sign_ins.issued)
-    assert header_of(platform) == [first, first, second]
+    first, second = (token.value for token in simulator.platform.sign_ins.issued)
+    assert header_of(simulator) == [first, first, second]
 
 
 @pytest.mark.parametrize("shape", [shape for shape in REFUSALS if "displaced" not in shape])
 def test_a_platform_that_refuses_every_token_is_asked_twice_and_then_left_alone(
-    signed: Signed, platform: Simulator, ds_id: str, shape: str
+    signed: Signed, simulator: Simulator, ds_id: str, shape: str
 ) -> None:
-    platform.inject("get_columns", REFUSALS[shape], times=None)
+    simulator.inject("get_columns", REFUSALS[shape], times=None)
     client = signed()
 
     for _ in range(3):
         with pytest.raises(errors.AnaplatRefusedError, match="a new one is refused as well"):
             client.get_columns(ds_id)
 
-    assert len(platform.requests("sign_in")) == 2
-    assert len(platform.requests("get_columns")) == 2 + 1 + 1
+    assert len(simulator.requests("sign_in")) == 2
+    assert len(simulator.requests("get_columns")) == 2 + 1 + 1
 
 
-def test_and_so_does_a_process_that_comes_later(signed: Signed, platform: Simulator, ds_id: str) -> None:
-    platform.inject("get_columns", replies.http_status(403), times=None)
+def test_and_so_does_a_process_that_comes_later(signed: Signed, simulator: Simulator, ds_id: str) -> None:
+    simulator.inject("get_columns", replies.http_status(403), times=None)
     store = Shared()
     for _ in range(5):
         with pytest.raises(errors.AnaplatPermissionError):
             signed(token_store=store).get_columns(ds_id)
-    assert len(platform.requests("sign_in")) == 2
+    assert len(simulator.requests("sign_in")) == 2
 
 
 @pytest.mark.parametrize("shares", [False, True])
 def test_a_token_that_is_displaced_every_time_ends_in_an_error(
-    signed: Signed, platform: Simulator, ds_id: str, shares: bool
+    signed: Signed, simulator: Simulator, ds_id: str, shares: bool
 ) -> None:
-    platform.inject("get_columns", REFUSALS["displaced"], times=None)
+    simulator.inject("get_columns", REFUSALS["displaced"], times=None)
     with pytest.raises(errors.AnaplatAuthenticationError, match="whether somebody else signs in as it"):
         signed(token_store=Shared() if shares else None).get_columns(ds_id)
-    assert len(platform.requests("get_columns")) == len(platform.requests("sign_in")) == (3 if shares else 2)
+    assert len(simulator.requests("get_columns")) == len(simulator.requests("sign_in")) == (3 if shares else 2)
 
 
 def test_the_token_of_another_machine_is_taken_that_displaced_ours(
-    signed: Signed, platform: Simulator, ds_id: str
+    signed: Signed, simulator: Simulator, ds_id: str
 ) -> None:
     store = Shared()
     client = signed(token_store=store)
@@ -189,122 +189,124 @@ def test_the_token_of_another_machine_is_taken_that_displaced_ours(
     def look(key: str) -> Mapping[str, Any] | None:
         looks.append(key)
         if len(looks) == 2:  # the other machine's answer has come late
-            value = platform.platform.sign_ins.issued[-1].value
+            value = simulator.platform.sign_ins.issued[-1].value
             store.set(key, UserToken(value).to_json())
         return store.kept.get(key)
 
     looks: list[str] = []
     store.get = look  # type: ignore[method-assign]  # another machine writes between two looks
-    platform.platform.sign_ins.sign_in(DEFAULT_LOGIN)
+    simulator.platform.sign_ins.sign_in(DEFAULT_LOGIN)
     assert len(client.get_columns(ds_id)) == 2
-    assert len(platform.requests("sign_in")) == 1
+    assert len(simulator.requests("sign_in")) == 1
     assert looks == [key, key]
 
 
 @pytest.mark.parametrize("code", [1002, 1004, 1012])
 def test_a_refusal_with_another_reason_signs_nobody_in(
-    signed: Signed, platform: Simulator, ds_id: str, code: int
+    signed: Signed, simulator: Simulator, ds_id: str, code: int
 ) -> None:
     client = signed()
-    platform.inject("get_columns", replies.refusal("no", code=code, status=403))
+    simulator.inject("get_columns", replies.refusal("no", code=code, status=403))
     with pytest.raises(errors.AnaplatRefusedError):
         client.get_columns(ds_id)
-    assert len(platform.requests("sign_in")) == len(platform.requests("get_columns")) == 1
+    assert len(simulator.requests("sign_in")) == len(simulator.requests("get_columns")) == 1
 
 
 def test_a_write_is_repeated_where_the_token_was_refused_and_not_where_its_answer_was_lost(
-    signed: Signed, platform: Simulator, ds_id: str
+    signed: Signed, simulator: Simulator, ds_id: str
 ) -> None:
     path = f"/public-api/data-source/{ds_id}/data"
     client = signed()
-    platform.inject("read_rows", REFUSALS["displaced"])
+    simulator.inject("read_rows", REFUSALS["displaced"])
     client.call(path, json={"limit": 1}, token_in="header", repeatable=False)
-    assert len(platform.requests("read_rows")) == 2
+    assert len(simulator.requests("read_rows")) == 2
 
-    platform.inject("read_rows", replies.http_status(500))
+    simulator.inject("read_rows", replies.http_status(500))
     with pytest.raises(errors.AnaplatOutcomeUnknownError):
         client.call(path, json={"limit": 1}, token_in="header", repeatable=False)
-    assert len(platform.requests("read_rows")) == 3
+    assert len(simulator.requests("read_rows")) == 3
 
 
 def test_a_write_that_never_left_for_want_of_a_token_is_not_in_doubt(
-    signed: Signed, platform: Simulator, ds_id: str
+    signed: Signed, simulator: Simulator, ds_id: str
 ) -> None:
-    platform.inject("sign_in", replies.http_status(500))
+    simulator.inject("sign_in", replies.http_status(500))
     with pytest.raises(errors.AnaplatServerError, match="sign_in"):
         signed().call(f"/public-api/data-source/{ds_id}/data", token_in="header", repeatable=False)
-    assert platform.requests("read_rows") == []
+    assert simulator.requests("read_rows") == []
 
 
-def test_a_sign_in_whose_answer_is_lost_is_sent_again(signed: Signed, platform: Simulator, ds_id: str) -> None:
-    platform.inject("sign_in", replies.cut(0.5))
+def test_a_sign_in_whose_answer_is_lost_is_sent_again(signed: Signed, simulator: Simulator, ds_id: str) -> None:
+    simulator.inject("sign_in", replies.cut(0.5))
     assert len(signed(max_retries=1).get_columns(ds_id)) == 2
-    assert len(platform.requests("sign_in")) == 2
+    assert len(simulator.requests("sign_in")) == 2
 
 
-def test_many_threads_and_clients_sign_in_once(signed: Signed, platform: Simulator, ds_id: str) -> None:
+def test_many_threads_and_clients_sign_in_once(signed: Signed, simulator: Simulator, ds_id: str) -> None:
     released = threading.Event()
-    platform.inject("sign_in", replies.hold(released))
+    simulator.inject("sign_in", replies.hold(released))
     clients = [signed()] + [
-        AnaplatClient(platform.url, platform.token, login=DEFAULT_LOGIN, max_retries=0) for _ in range(3)
+        AnaplatClient(simulator.url, simulator.token, login=DEFAULT_LOGIN, max_retries=0) for _ in range(3)
     ]
     with ThreadPoolExecutor(16) as pool:
         columns = [pool.submit(clients[number % 4].get_columns, ds_id) for number in range(16)]
-        while not platform.requests("sign_in"):
+        while not simulator.requests("sign_in"):
             pass
         released.set()
         assert [len(answer.result()) for answer in columns] == [2] * 16
 
-        platform.platform.sign_ins.expire()
+        simulator.platform.sign_ins.expire()
         columns = [pool.submit(clients[number % 4].get_columns, ds_id) for number in range(16)]
         assert [len(answer.result()) for answer in columns] == [2] * 16
-    assert len(platform.requests("sign_in")) == 2
+    assert len(simulator.requests("sign_in")) == 2
 
 
-def test_who_has_another_password_signs_in_for_itself(signed: Signed, platform: Simulator, ds_id: str) -> None:
+def test_who_has_another_password_signs_in_for_itself(signed: Signed, simulator: Simulator, ds_id: str) -> None:
     body = {"token": "{token}", "loginId": "{login}", "password": "{password}"}
     for password in ("one", "other"):
         AnaplatClient(
-            platform.url, platform.token, login=DEFAULT_LOGIN, user_password=password, sign_in_body=body
+            simulator.url, simulator.token, login=DEFAULT_LOGIN, user_password=password, sign_in_body=body
         ).get_columns(ds_id)
-    assert [request.body["password"] for request in platform.requests("sign_in")] == ["one", "other"]
+    assert [request.body["password"] for request in simulator.requests("sign_in")] == ["one", "other"]
 
 
-def test_a_token_that_another_process_has_shared_is_taken(signed: Signed, platform: Simulator, ds_id: str) -> None:
+def test_a_token_that_another_process_has_shared_is_taken(
+    signed: Signed, simulator: Simulator, ds_id: str
+) -> None:
     store = Shared()
     for _ in range(3):
         signed(token_store=store).get_columns(ds_id)
-    assert len(platform.requests("sign_in")) == 1
+    assert len(simulator.requests("sign_in")) == 1
 
-    platform.platform.sign_ins.expire()
+    simulator.platform.sign_ins.expire()
     one = signed(token_store=store)
     one.get_columns(ds_id)
     signed(token_store=store).get_columns(ds_id)
-    assert len(platform.requests("sign_in")) == 2
+    assert len(simulator.requests("sign_in")) == 2
 
 
 @pytest.mark.parametrize("kept", [{}, {"token": 5}, {"token": "a b"}, {"token": "x", "renew_at": "soon"}, ["x"]])
 def test_what_is_shared_and_is_no_token_is_as_if_nothing_were(
-    signed: Signed, platform: Simulator, ds_id: str, kept: Any
+    signed: Signed, simulator: Simulator, ds_id: str, kept: Any
 ) -> None:
     store = Shared()
-    key = SignIn(DEFAULT_LOGIN).digest(platform.url, platform.token)
+    key = SignIn(DEFAULT_LOGIN).digest(simulator.url, simulator.token)
     store.kept[key] = kept
     assert len(signed(token_store=store).get_columns(ds_id)) == 2
     assert set(store.kept) == {key}
 
 
 def test_the_shared_token_is_taken_though_our_clock_says_that_it_has_ended(
-    signed: Signed, platform: Simulator, ds_id: str
+    signed: Signed, simulator: Simulator, ds_id: str
 ) -> None:
-    platform.platform.clock_ahead = timedelta(days=-30)
+    simulator.platform.clock_ahead = timedelta(days=-30)
     store = Shared()
     for _ in range(3):
         signed(token_store=store).get_columns(ds_id)
-    assert len(platform.requests("sign_in")) == 1
+    assert len(simulator.requests("sign_in")) == 1
 
 
-def test_a_closed_client_waits_for_nobody(signed: Signed, platform: Simulator, ds_id: str) -> None:
+def test_a_closed_client_waits_for_nobody(signed: Signed, simulator: Simulator, ds_id: str) -> None:
     store = Shared()
     client = signed(token_store=store)
     entered, release = threading.Event(), threading.Event()
@@ -320,7 +322,7 @@ def test_a_closed_client_waits_for_nobody(signed: Signed, platform: Simulator, d
         from airflow_provider_anaplat.client._http import user_tokens
 
         user_tokens._held.clear()  # as in another process, which finds the lock taken
-        other = AnaplatClient(platform.url, platform.token, login=DEFAULT_LOGIN, token_store=Shared())
+        other = AnaplatClient(simulator.url, simulator.token, login=DEFAULT_LOGIN, token_store=Shared())
         second = pool.submit(other.get_columns, ds_id)
         other.close()
         with pytest.raises(errors.AnaplatClosedError, match="waited to sign in"):
@@ -349,14 +351,14 @@ def test_a_closed_client_waits_for_nobody(signed: Signed, platform: Simulator, d
     ],
 )
 def test_a_sign_in_that_fails_says_what_to_do(
-    signed: Signed, platform: Simulator, ds_id: str, fault: Fault, kind: type[Exception], says: str
+    signed: Signed, simulator: Simulator, ds_id: str, fault: Fault, kind: type[Exception], says: str
 ) -> None:
-    platform.inject("sign_in", fault, times=None)
+    simulator.inject("sign_in", fault, times=None)
     with pytest.raises(kind, match=says) as raised:
         signed().get_columns(ds_id)
     assert type(raised.value) is kind or kind is errors.AnaplatConnectionError
     assert raised.value.operation == "sign_in"  # type: ignore[attr-defined]
-    assert platform.requests("get_columns") == []
+    assert simulator.requests("get_columns") == []
 
 
 LEAKS = [
@@ -373,10 +375,10 @@ LEAKS = [
 @pytest.mark.parametrize("body", LEAKS)
 @pytest.mark.parametrize("status", [200, 201, 400, 500])
 def test_nothing_of_the_answer_to_a_sign_in_is_shown(
-    signed: Signed, platform: Simulator, ds_id: str, body: bytes, status: int, caplog: pytest.LogCaptureFixture
+    signed: Signed, simulator: Simulator, ds_id: str, body: bytes, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    platform.inject("sign_in", Fault(lambda _: Reply(status, body)), times=None)
+    simulator.inject("sign_in", Fault(lambda _: Reply(status, body)), times=None)
     with pytest.raises(errors.AnaplatError) as raised:
         signed().get_columns(ds_id)
     assert "S3CR" not in f"{raised.value!r} {vars(raised.value)} {caplog.text}"
@@ -396,15 +398,19 @@ def echo() -> Callable[[str], Fault]:
 
 
 def test_a_user_token_that_the_platform_repeats_is_masked(
-    signed: Signed, platform: Simulator, ds_id: str, echo: Callable[[str], Fault], caplog: pytest.LogCaptureFixture
+    signed: Signed,
+    simulator: Simulator,
+    ds_id: str,
+    echo: Callable[[str], Fault],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     client = signed()
     client.get_columns(ds_id)
-    platform.platform.sign_ins.expire()
+    simulator.platform.sign_ins.expire()
     client.get_columns(ds_id)
-    for issued in platform.platform.sign_ins.issued:
-        platform.inject("get_columns", echo(issued.value))
+    for issued in simulator.platform.sign_ins.issued:
+        simulator.inject("get_columns", echo(issued.value))
         with pytest.raises(errors.AnaplatRefusedError) as raised:
             client.get_columns(ds_id)
         shown = f"{raised.value!r} {vars(raised.value)} {caplog.text} {client!r} {vars(client)}"
@@ -414,17 +420,17 @@ def test_a_user_token_that_the_platform_repeats_is_masked(
 
 
 def test_the_users_password_is_masked_in_both_its_forms(
-    signed: Signed, platform: Simulator, ds_id: str, echo: Callable[[str], Fault]
+    signed: Signed, simulator: Simulator, ds_id: str, echo: Callable[[str], Fault]
 ) -> None:
     password = "pässword+/1"
     coded = b64encode(password.encode()).decode()
     body = {"domain": "acme", "loginId": "{login}", "password": "{password_base64}", "token": "{token}"}
     client = signed(user_password=password, sign_in_body=body)
     client.get_columns(ds_id)
-    assert platform.requests("sign_in")[0].body == {
-        "domain": "acme", "loginId": DEFAULT_LOGIN, "password": coded, "token": platform.token,
+    assert simulator.requests("sign_in")[0].body == {
+        "domain": "acme", "loginId": DEFAULT_LOGIN, "password": coded, "token": simulator.token,
     }  # fmt: skip
-    platform.inject("get_columns", echo(f"{coded} {password}"))
+    simulator.inject("get_columns", echo(f"{coded} {password}"))
     with pytest.raises(errors.AnaplatRefusedError) as raised:
         client.get_columns(ds_id)
     shown = f"{raised.value!r} {vars(raised.value)} {client!r} {client._transport._settings!r}"

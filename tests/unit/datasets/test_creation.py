@@ -29,11 +29,11 @@ class Run:
     :param folder: what they remember; None before Airflow 3.3
     """
 
-    def __init__(self, platform: Simulator, folder: Path | None) -> None:
-        self.platform = platform
+    def __init__(self, simulator: Simulator, folder: Path | None) -> None:
+        self.platform = simulator
         self.folder = folder
         self.began = datetime.now(UTC)
-        platform.platform.tables["t"] = EMPTY
+        simulator.platform.tables["t"] = EMPTY
 
     def attempt(self, directory: str | None = "dir", settling_time: float = 0.2, **wish: Any) -> CreationTask:
         client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=1)
@@ -60,18 +60,18 @@ class Run:
 
 
 @pytest.fixture(params=["remembers", "forgets"])
-def run(request: pytest.FixtureRequest, platform: Simulator, tmp_path: Path) -> Run:
-    return Run(platform, tmp_path if request.param == "remembers" else None)
+def run(request: pytest.FixtureRequest, simulator: Simulator, tmp_path: Path) -> Run:
+    return Run(simulator, tmp_path if request.param == "remembers" else None)
 
 
 @pytest.fixture
-def remembering(platform: Simulator, tmp_path: Path) -> Run:
-    return Run(platform, tmp_path)
+def remembering(simulator: Simulator, tmp_path: Path) -> Run:
+    return Run(simulator, tmp_path)
 
 
 @pytest.fixture
-def forgetful(platform: Simulator) -> Run:
-    return Run(platform, None)
+def forgetful(simulator: Simulator) -> Run:
+    return Run(simulator, None)
 
 
 NO_ANSWER = [

@@ -29,26 +29,26 @@ Attempt = Callable[..., Asked]
 
 
 @pytest.fixture(autouse=True)
-def dataset(platform: Simulator) -> StoredDataset:
-    return platform.platform.add_dataset("sales", TEXTS)
+def dataset(simulator: Simulator) -> StoredDataset:
+    return simulator.platform.add_dataset("sales", TEXTS)
 
 
 @pytest.fixture
-def refresh(platform: Simulator, tmp_path: Path) -> Callable[..., Refresh]:
+def refresh(simulator: Simulator, tmp_path: Path) -> Callable[..., Refresh]:
     """Make an attempt whose memory lasts."""
-    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
     store = FolderStateStore(tmp_path)
     return lambda **wish: Refresh(client, store, RefreshWish(**{"ds_id": "ds1", "pause": 0, **wish}))
 
 
 @pytest.fixture
-def forgetful(platform: Simulator) -> Callable[..., Refresh]:
-    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+def forgetful(simulator: Simulator) -> Callable[..., Refresh]:
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
     return lambda **wish: Refresh(client, None, RefreshWish(**{"ds_id": "ds1", "pause": 0, **wish}))
 
 
-def asked(platform: Simulator) -> int:
-    return len(platform.requests("refresh_dataset"))
+def asked(simulator: Simulator) -> int:
+    return len(simulator.requests("refresh_dataset"))
 
 
 def test_what_was_there_before_is_noted(refresh: Any, dataset: StoredDataset) -> None:
@@ -59,11 +59,11 @@ def test_what_was_there_before_is_noted(refresh: Any, dataset: StoredDataset) ->
 
 
 def test_an_update_is_asked_for_when_the_second_of_the_last_one_has_passed(
-    refresh: Any, platform: Simulator, dataset: StoredDataset
+    refresh: Any, simulator: Simulator, dataset: StoredDataset
 ) -> None:
     dataset.utime = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
     asked_at: list[datetime] = []
-    platform.inject("refresh_dataset", replies.reset(), when=lambda _: bool(asked_at.append(datetime.now(UTC))))
+    simulator.inject("refresh_dataset", replies.reset(), when=lambda _: bool(asked_at.append(datetime.now(UTC))))
 
     refresh().ask()
 
@@ -76,86 +76,86 @@ def test_a_last_update_that_is_far_ahead_is_not_waited_for(refresh: Any, dataset
     assert refresh().ask().accepted
 
 
-def test_a_body_goes_along(refresh: Any, platform: Simulator) -> None:
+def test_a_body_goes_along(refresh: Any, simulator: Simulator) -> None:
     refresh(body={"partition": "2026-01"}).ask()
-    (request,) = platform.requests("refresh_dataset")
-    assert request.body == {"partition": "2026-01", "token": platform.token}
+    (request,) = simulator.requests("refresh_dataset")
+    assert request.body == {"partition": "2026-01", "token": simulator.token}
 
 
-def test_a_second_attempt_knows_that_the_first_was_answered(refresh: Any, platform: Simulator) -> None:
+def test_a_second_attempt_knows_that_the_first_was_answered(refresh: Any, simulator: Simulator) -> None:
     first = refresh().ask()
-    looks = len(platform.requests("list_datasets"))
+    looks = len(simulator.requests("list_datasets"))
     assert refresh().ask() == first
-    assert (asked(platform), len(platform.requests("list_datasets"))) == (1, looks)
+    assert (asked(simulator), len(simulator.requests("list_datasets"))) == (1, looks)
 
 
-def test_a_second_attempt_looks_where_the_first_died_before_the_answer(refresh: Any, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
-    platform.inject("list_datasets", replies.http_status(503), when=lambda _: asked(platform) > 0)
-    platform.platform.refresh_statuses = ("处理中", "处理中", "处理中", "FINISHED")
+def test_a_second_attempt_looks_where_the_first_died_before_the_answer(refresh: Any, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
+    simulator.inject("list_datasets", replies.http_status(503), when=lambda _: asked(simulator) > 0)
+    simulator.platform.refresh_statuses = ("处理中", "处理中", "处理中", "FINISHED")
     assert not refresh().ask().accepted
     assert not refresh().ask().accepted
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_lost_request_is_a_person_s(refresh: Any, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset())
+def test_a_lost_request_is_a_person_s(refresh: Any, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset())
     with pytest.raises(AnaplatOutcomeUnknownError, match="clear this task to ask again"):
         refresh().ask()
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_unless_it_may_be_sent_again(refresh: Any, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset())
+def test_unless_it_may_be_sent_again(refresh: Any, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset())
     with pytest.raises(AnaplatNotSeenError, match="a retry of this task asks again"):
         refresh(in_doubt="resend").ask()
     assert refresh(in_doubt="resend").ask().accepted
-    assert asked(platform) == 2
+    assert asked(simulator) == 2
 
 
-def test_what_is_seen_is_not_sent_again_even_so(refresh: Any, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+def test_what_is_seen_is_not_sent_again_even_so(refresh: Any, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
     assert refresh(in_doubt="resend").ask().task_id is None
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_refusal_is_forgotten(refresh: Any, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.refusal("busy", code=1012))
+def test_a_refusal_is_forgotten(refresh: Any, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.refusal("busy", code=1012))
     with pytest.raises(AnaplatRefusedError, match="busy"):
         refresh().ask()
     assert refresh().ask().accepted
-    assert asked(platform) == 2
+    assert asked(simulator) == 2
 
 
 @pytest.mark.parametrize(("if_running", "requests"), [("follow", 0), ("request", 1)])
 def test_an_update_that_runs(
-    refresh: Any, platform: Simulator, dataset: StoredDataset, if_running: str, requests: int
+    refresh: Any, simulator: Simulator, dataset: StoredDataset, if_running: str, requests: int
 ) -> None:
     dataset.statuses = ["RUNNING"]
     found = refresh(if_running=if_running).ask()
-    assert (found.utime is None, asked(platform)) == (requests == 0, requests)
+    assert (found.utime is None, asked(simulator)) == (requests == 0, requests)
 
 
-def test_an_update_that_runs_may_be_a_mistake(refresh: Any, platform: Simulator, dataset: StoredDataset) -> None:
+def test_an_update_that_runs_may_be_a_mistake(refresh: Any, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING"]
     with pytest.raises(AnaplatNeedsAPersonError, match="an update runs already"):
         refresh(if_running="fail").ask()
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
 
 
 def test_without_memory_an_update_since_a_moment_counts(
-    forgetful: Any, platform: Simulator, dataset: StoredDataset
+    forgetful: Any, simulator: Simulator, dataset: StoredDataset
 ) -> None:
     assert forgetful(since=dataset.utime - timedelta(minutes=1)).ask().accepted
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
     forgetful(since=dataset.utime + timedelta(minutes=1)).ask()
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_dataset_that_is_not_there(refresh: Any, platform: Simulator) -> None:
+def test_a_dataset_that_is_not_there(refresh: Any, simulator: Simulator) -> None:
     with pytest.raises(AnaplatNotFoundError, match="ds7"):
         refresh(ds_id="ds7").ask()
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
 
 
 def test_the_styles() -> None:

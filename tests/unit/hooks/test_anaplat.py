@@ -14,32 +14,32 @@ from airflow_provider_anaplat.simulator import Simulator, replies
 Connect = Callable[..., None]
 
 
-def test_the_client_is_the_same_at_each_call(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_the_client_is_the_same_at_each_call(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     hook = AnaplatHook()
     assert hook.get_conn() is hook.get_conn()
     assert hook.get_conn().list_datasets() == []
 
 
-def test_a_connection_as_a_uri(monkeypatch: pytest.MonkeyPatch, platform: Simulator) -> None:
-    port = platform.url.rpartition(":")[2]
-    uri = f"anaplat://:{platform.token}@127.0.0.1:{port}/http?max_retries=1&verify=false"
+def test_a_connection_as_a_uri(monkeypatch: pytest.MonkeyPatch, simulator: Simulator) -> None:
+    port = simulator.url.rpartition(":")[2]
+    uri = f"anaplat://:{simulator.token}@127.0.0.1:{port}/http?max_retries=1&verify=false"
     monkeypatch.setenv("AIRFLOW_CONN_OTHER", uri)
     client = AnaplatHook("other").get_conn()
-    assert client.base_url == platform.url
+    assert client.base_url == simulator.url
     assert client._transport._settings.max_retries == 1
     assert client._transport._settings.verify is False
     assert client.list_datasets() == []
 
 
-def test_unknown_extras_never_become_headers(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"X-Custom": "value", "headers": {"X-Other": "value"}})
+def test_unknown_extras_never_become_headers(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"X-Custom": "value", "headers": {"X-Other": "value"}})
     AnaplatHook().get_conn().list_datasets()
-    assert not {"x-custom", "x-other", "headers"} & set(platform.ledger[0].headers)
+    assert not {"x-custom", "x-other", "headers"} & set(simulator.ledger[0].headers)
 
 
-def test_a_trigger_gets_the_same_client(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"read_timeout": "7", "user_token": "u"})
+def test_a_trigger_gets_the_same_client(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"read_timeout": "7", "user_token": "u"})
     sync = AnaplatHook().get_conn()
     deferred = asyncio.run(AnaplatHook.get_async_conn("anaplat_default"))
     assert deferred._transport._settings == sync._transport._settings
@@ -58,9 +58,9 @@ def test_a_trigger_gets_the_same_client(connect: Connect, platform: Simulator) -
     ],
 )
 def test_the_test_button_names_the_layer_that_failed(
-    connect: Connect, platform: Simulator, fields: dict[str, str], layer: str
+    connect: Connect, simulator: Simulator, fields: dict[str, str], layer: str
 ) -> None:
-    address = platform.url.removeprefix("http://")
+    address = simulator.url.removeprefix("http://")
     fields = {key: value.format(address=address) for key, value in fields.items()}
     connect(**fields, extra={"max_retries": 0})
     ok, message = AnaplatHook().test_connection()
@@ -79,10 +79,10 @@ def test_the_test_button_names_the_layer_that_failed(
     ],
 )
 def test_and_the_layers_above_the_network(
-    connect: Connect, platform: Simulator, fault: replies.Fault, layer: str
+    connect: Connect, simulator: Simulator, fault: replies.Fault, layer: str
 ) -> None:
-    connect(platform)
-    platform.inject("list_datasets", fault, times=None)
+    connect(simulator)
+    simulator.inject("list_datasets", fault, times=None)
     ok, message = AnaplatHook().test_connection()
     assert (ok, message.partition(":")[0]) == (False, layer)
 

@@ -21,19 +21,19 @@ def user_platform() -> Simulator:
     return Simulator(deployment="user-token")
 
 
-def test_all_layers_are_tried_and_named(connect: Connect, platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
-    connect(platform, port=0)
+def test_all_layers_are_tried_and_named(connect: Connect, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
+    connect(simulator, port=0)
     assert AnaplatHook().test_connection() == (
         True,
         "The platform answers, and the token is good for 1 dataset. Its clock and the one here agree. The token "
         "in the header is good: the columns of dataset ds1 can be read.",
     )
-    assert [request.operation for request in platform.ledger] == ["list_datasets", "get_columns"]
+    assert [request.operation for request in simulator.ledger] == ["list_datasets", "get_columns"]
 
 
-def test_without_a_dataset_it_says_that_the_header_was_not_tried(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_without_a_dataset_it_says_that_the_header_was_not_tried(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     ok, message = AnaplatHook().test_connection()
     assert ok
     assert "token in the header could not be tried" in message
@@ -95,11 +95,11 @@ def test_a_platform_that_wants_a_user_token_is_red_without_a_login(
     assert "put the user's loginId into the connection's login field" in message
 
 
-def test_a_dataset_that_the_user_may_not_see_is_passed_over(connect: Connect, platform: Simulator) -> None:
+def test_a_dataset_that_the_user_may_not_see_is_passed_over(connect: Connect, simulator: Simulator) -> None:
     for name in ("one", "two"):
-        platform.platform.add_dataset(name, TEXTS)
-    connect(platform)
-    platform.inject("get_columns", replies.refusal("no", code=1004))
+        simulator.platform.add_dataset(name, TEXTS)
+    connect(simulator)
+    simulator.inject("get_columns", replies.refusal("no", code=1004))
     ok, message = AnaplatHook().test_connection()
     assert ok
     assert "dataset ds2" in message
@@ -109,10 +109,10 @@ def test_a_dataset_that_the_user_may_not_see_is_passed_over(connect: Connect, pl
     ("ahead", "says"), [(timedelta(hours=1), "3,6.. s ahead of"), (-timedelta(hours=1), "3,6.. s behind")]
 )
 def test_it_says_how_far_the_clocks_are_apart(
-    connect: Connect, platform: Simulator, ahead: timedelta, says: str
+    connect: Connect, simulator: Simulator, ahead: timedelta, says: str
 ) -> None:
-    platform.platform.clock_ahead = ahead
-    connect(platform)
+    simulator.platform.clock_ahead = ahead
+    connect(simulator)
     ok, message = AnaplatHook().test_connection()
     assert ok
     assert pytest.approx(3600, abs=30) == int(

@@ -59,9 +59,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(autouse=True)
-def datasets(connect: Connect, platform: Simulator) -> dict[str, list[dict[str, Any]]]:
-    connect(platform, extra={"max_retries": 0})
-    found: dict[str, list[dict[str, Any]]] = platform.platform.authorized_datasets
+def datasets(connect: Connect, simulator: Simulator) -> dict[str, list[dict[str, Any]]]:
+    connect(simulator, extra={"max_retries": 0})
+    found: dict[str, list[dict[str, Any]]] = simulator.platform.authorized_datasets
     found["u1"] = [right(1), right(2), right(3)]
     found["u2"] = [right(1), right(4, isOwner=None, canExport=None)]
     return found
@@ -129,10 +129,10 @@ def test_nothing_to_compare_with_writes_no_changes(tmp_path: Path, nothing: Any)
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
 
 
-def test_who_could_not_be_read_this_time_has_lost_nothing(platform: Simulator, tmp_path: Path) -> None:
+def test_who_could_not_be_read_this_time_has_lost_nothing(simulator: Simulator, tmp_path: Path) -> None:
     report(tmp_path / "old.csv")
-    platform.inject("list_authorized_datasets", replies.refusal("no", code=1002), times=None,
-                    when=lambda _: "/u2/" in platform.requests("list_authorized_datasets")[-1].path)  # fmt: skip
+    simulator.inject("list_authorized_datasets", replies.refusal("no", code=1002), times=None,
+                    when=lambda _: "/u2/" in simulator.requests("list_authorized_datasets")[-1].path)  # fmt: skip
     result = report(tmp_path / "new.csv", compare_with=str(tmp_path / "old.csv"), on_user_error="report",
                     concurrency=1)  # fmt: skip
     assert (result["failedUsers"], result["gained"], result["lost"]) == (["u2"], 0, 0)
@@ -167,17 +167,17 @@ def damages(data: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("file_format", [name for name in FORMATS if name not in ("csv", "ndjson")])
 def test_an_earlier_report_that_is_cut_off_is_an_error_before_any_request(
-    platform: Simulator, tmp_path: Path, file_format: str
+    simulator: Simulator, tmp_path: Path, file_format: str
 ) -> None:
     old = tmp_path / f"old.{file_format}"
     report(old)
-    asked = len(platform.ledger)
+    asked = len(simulator.ledger)
     why = "is no whole" if file_format == "parquet" else "its compression is damaged"
     for damaged in damages(old.read_bytes()):
         old.write_bytes(damaged)
         with pytest.raises(AirflowFailException, match=why):
             report(tmp_path / "new.csv", compare_with=str(old))
-    assert len(platform.ledger) == asked
+    assert len(simulator.ledger) == asked
     assert list(tmp_path.iterdir()) == [old]
 
 
@@ -210,21 +210,21 @@ HEADER = ",".join(KEYS[1:])
     ],
 )
 def test_what_is_no_access_report_is_said(
-    platform: Simulator, tmp_path: Path, name: str, content: bytes, why: str
+    simulator: Simulator, tmp_path: Path, name: str, content: bytes, why: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AirflowFailException, match=why) as raised:
         report(tmp_path / "new.csv", compare_with=str(tmp_path / name))
     assert f"{tmp_path / name}, which compare_with names" in str(raised.value)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 def test_an_earlier_report_that_is_missing_is_an_error_that_says_what_to_do(
-    platform: Simulator, tmp_path: Path
+    simulator: Simulator, tmp_path: Path
 ) -> None:
     with pytest.raises(AirflowFailException, match=r"gone.csv, where no file is\. .* leave compare_with empty"):
         report(tmp_path / "new.csv", compare_with=str(tmp_path / "gone.csv"))
-    assert (platform.ledger, list(tmp_path.iterdir())) == ([], [])
+    assert (simulator.ledger, list(tmp_path.iterdir())) == ([], [])
 
 
 def test_one_that_cannot_be_read_now_may_be_read_later(tmp_path: Path) -> None:
@@ -245,22 +245,22 @@ def test_one_that_cannot_be_read_now_may_be_read_later(tmp_path: Path) -> None:
     ],
 )
 def test_no_report_is_compared_with_itself_or_written_over(
-    platform: Simulator, tmp_path: Path, arguments: dict[str, str]
+    simulator: Simulator, tmp_path: Path, arguments: dict[str, str]
 ) -> None:
     report(tmp_path / "old.csv")
-    asked, before = len(platform.ledger), (tmp_path / "old.csv").read_bytes()
+    asked, before = len(simulator.ledger), (tmp_path / "old.csv").read_bytes()
     given = {name: value.format(folder=tmp_path) for name, value in arguments.items()}
     with pytest.raises(AirflowFailException, match="are the same file"):
         report(tmp_path / "new.csv", **given)
-    assert (len(platform.ledger), (tmp_path / "old.csv").read_bytes()) == (asked, before)
+    assert (len(simulator.ledger), (tmp_path / "old.csv").read_bytes()) == (asked, before)
 
 
 @pytest.mark.parametrize("name", ["compare_with", "changes_path"])
-def test_a_path_without_a_format_is_named(platform: Simulator, tmp_path: Path, name: str) -> None:
+def test_a_path_without_a_format_is_named(simulator: Simulator, tmp_path: Path, name: str) -> None:
     given = {"compare_with": str(tmp_path / "old.csv"), name: str(tmp_path / "None")}
     with pytest.raises(AirflowFailException, match=f"end {name} in one of"):
         report(tmp_path / "new.csv", **given)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 def test_a_suffix_that_says_nothing_has_the_format_of_the_report(tmp_path: Path) -> None:

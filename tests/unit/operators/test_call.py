@@ -23,27 +23,27 @@ def call(path: str = REFRESH, **arguments: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def dataset(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 2})
-    platform.platform.add_dataset("sales", TEXTS)
+def dataset(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 2})
+    simulator.platform.add_dataset("sales", TEXTS)
 
 
-def test_the_response_is_returned_as_it_is(platform: Simulator) -> None:
+def test_the_response_is_returned_as_it_is(simulator: Simulator) -> None:
     assert call(json={"force": True}) == {"taskId": "refresh-ds1"}
-    (request,) = platform.requests("refresh_dataset")
-    assert request.body == {"force": True, "token": platform.token}
+    (request,) = simulator.requests("refresh_dataset")
+    assert request.body == {"force": True, "token": simulator.token}
     (column, *_) = call("/public-api/data-source/ds1/columns", token_in="header")
     assert column["name"] == "id"
-    assert platform.requests("get_columns")[0].body == {}
+    assert simulator.requests("get_columns")[0].body == {}
 
 
-def test_half_a_character_does_not_break_what_is_written_of_it(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.content(b'{"result": "ok", "response": {"name": "a\\ud800"}}'))
+def test_half_a_character_does_not_break_what_is_written_of_it(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.content(b'{"result": "ok", "response": {"name": "a\\ud800"}}'))
     assert call() == {"name": "a?"}
 
 
-def test_the_query_and_the_method(platform: Simulator) -> None:
-    platform.platform.tasks["t1"] = [{"status": "FINISHED"}]
+def test_the_query_and_the_method(simulator: Simulator) -> None:
+    simulator.platform.tasks["t1"] = [{"status": "FINISHED"}]
     status: dict[str, Any] = {
         "path": "/public-api/task/status",
         "method": "GET",
@@ -57,56 +57,56 @@ def test_the_query_and_the_method(platform: Simulator) -> None:
     "path",
     ["/admin/users", "public-api/x", "/public-api/../admin", "/public-api/%2e%2e/admin", "/public-api/x?y=1"],
 )
-def test_a_path_outside_is_refused(platform: Simulator, path: str) -> None:
+def test_a_path_outside_is_refused(simulator: Simulator, path: str) -> None:
     with pytest.raises(AirflowFailException, match="is refused"):
         call(path)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("arguments", [{"json": "{}"}, {"query": ["a"]}])
-def test_what_is_no_object_is_refused(platform: Simulator, arguments: dict[str, Any]) -> None:
+def test_what_is_no_object_is_refused(simulator: Simulator, arguments: dict[str, Any]) -> None:
     with pytest.raises(AirflowFailException, match="must be an object"):
         call(**arguments)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_a_lost_answer_is_not_asked_for_again(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+def test_a_lost_answer_is_not_asked_for_again(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
     with pytest.raises(AirflowFailException, match="carried it out is not known"):
         call()
-    assert len(platform.requests("refresh_dataset")) == 1
+    assert len(simulator.requests("refresh_dataset")) == 1
 
 
-def test_unless_the_call_may_be_repeated(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+def test_unless_the_call_may_be_repeated(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
     assert call(repeatable=True) == {"taskId": "refresh-ds1"}
-    assert len(platform.requests("refresh_dataset")) == 2
+    assert len(simulator.requests("refresh_dataset")) == 2
 
 
-def test_a_failure_on_http_200_is_one(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.refusal("disk full", code=2002))
+def test_a_failure_on_http_200_is_one(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.refusal("disk full", code=2002))
     with pytest.raises(AirflowFailException, match="disk full"):
         call()
 
 
-def test_a_failure_that_may_pass_is_retried_by_airflow(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.http_status(429), times=None)
+def test_a_failure_that_may_pass_is_retried_by_airflow(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.http_status(429), times=None)
     with pytest.raises(errors.AnaplatRateLimitedError):
         call()
 
 
-def test_no_secret_is_shown(platform: Simulator, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_is_shown(simulator: Simulator, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    platform.inject("refresh_dataset", replies.refusal("hunter2 is wrong for simulator-token"))
+    simulator.inject("refresh_dataset", replies.refusal("hunter2 is wrong for simulator-token"))
     with pytest.raises(AirflowFailException) as raised:
         call(json={"user": {"password": "hunter2"}})
     assert "hunter2" not in str(raised.value) + caplog.text
-    assert platform.token not in str(raised.value) + caplog.text
+    assert simulator.token not in str(raised.value) + caplog.text
 
 
-def test_no_secret_goes_to_xcom(platform: Simulator) -> None:
+def test_no_secret_goes_to_xcom(simulator: Simulator) -> None:
     answer = b'{"result":"ok","response":{"token":"s3cret","users":[{"password":"p4ss","name":"Ann"}],"n":null}}'
-    platform.inject("refresh_dataset", replies.content(answer))
+    simulator.inject("refresh_dataset", replies.content(answer))
     assert call() == {"token": "***", "users": [{"password": "***", "name": "Ann"}], "n": None}
 
 

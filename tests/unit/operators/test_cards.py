@@ -37,11 +37,11 @@ def export(path: Path, card_id: str = "card1", **arguments: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def connected(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0})
+def connected(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0})
 
 
-def changed(change: Callable[[dict[str, Any]], Any], platform: Simulator, **when: Any) -> None:
+def changed(change: Callable[[dict[str, Any]], Any], simulator: Simulator, **when: Any) -> None:
     """Let the platform change each answer before it sends it."""
 
     def spoil(reply: Reply) -> Reply:
@@ -49,7 +49,7 @@ def changed(change: Callable[[dict[str, Any]], Any], platform: Simulator, **when
         change(response)
         return success(response)
 
-    platform.inject("read_card", Fault(spoil, needs_answer=True), times=None, **when)
+    simulator.inject("read_card", Fault(spoil, needs_answer=True), times=None, **when)
 
 
 def without_more(response: dict[str, Any]) -> None:
@@ -58,8 +58,8 @@ def without_more(response: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("view", ["GRID", "GRAPH"])
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_format_holds_every_row(platform: Simulator, tmp_path: Path, suffix: str, view: Any) -> None:
-    platform.platform.add_card("sales", SALES)
+def test_every_format_holds_every_row(simulator: Simulator, tmp_path: Path, suffix: str, view: Any) -> None:
+    simulator.platform.add_card("sales", SALES)
     path = tmp_path / f"card.{suffix}"
     result = export(path, view=view)
     assert result == {
@@ -79,75 +79,75 @@ def test_every_format_holds_every_row(platform: Simulator, tmp_path: Path, suffi
 
 @pytest.mark.parametrize("spoil", [None, without_more])
 @pytest.mark.parametrize("count", [0, 1, 6, 7, 20])
-def test_pages_make_one_file(platform: Simulator, tmp_path: Path, count: int, spoil: Any) -> None:
+def test_pages_make_one_file(simulator: Simulator, tmp_path: Path, count: int, spoil: Any) -> None:
     if spoil:
-        changed(spoil, platform)
-    platform.platform.add_card("numbers", numbers(count))
+        changed(spoil, simulator)
+    simulator.platform.add_card("numbers", numbers(count))
     result = export(tmp_path / "card.parquet", page_size=3)
     assert result["rows"] == count
     assert pl.read_parquet(tmp_path / "card.parquet").rows() == [(i, i / 2) for i in range(count)]
-    assert {request.body["limit"] for request in platform.requests("read_card")} == {3}
+    assert {request.body["limit"] for request in simulator.requests("read_card")} == {3}
 
 
-def test_a_page_shorter_than_asked_for_leaves_no_gap(platform: Simulator, tmp_path: Path) -> None:
+def test_a_page_shorter_than_asked_for_leaves_no_gap(simulator: Simulator, tmp_path: Path) -> None:
     def cap(response: dict[str, Any]) -> None:
         without_more(response)
         response["chartMain"]["data"] = response["chartMain"]["data"][:4]
 
-    changed(cap, platform)
-    platform.platform.add_card("numbers", numbers(10))
+    changed(cap, simulator)
+    simulator.platform.add_card("numbers", numbers(10))
     export(tmp_path / "card.parquet", page_size=7)
     assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == list(range(10))
 
 
-def test_rows_that_come_again_are_not_published(platform: Simulator, tmp_path: Path) -> None:
-    stored = platform.platform.add_card("numbers", numbers(10))
+def test_rows_that_come_again_are_not_published(simulator: Simulator, tmp_path: Path) -> None:
+    stored = simulator.platform.add_card("numbers", numbers(10))
 
     def ignore_the_offset(response: dict[str, Any]) -> None:
         response["chartMain"] = stored.data({"limit": 3})["chartMain"]
 
-    changed(ignore_the_offset, platform)
+    changed(ignore_the_offset, simulator)
     with pytest.raises(AnaplatInvalidAnswerError, match=r"Card card1: .* does not heed the offset"):
         export(tmp_path / "card.csv", page_size=3)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rows_that_were_promised_and_do_not_come_are_missed(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_card("numbers", numbers(6))
-    changed(lambda response: response["chartMain"].update(hasMoreData=True), platform)
+def test_rows_that_were_promised_and_do_not_come_are_missed(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_card("numbers", numbers(6))
+    changed(lambda response: response["chartMain"].update(hasMoreData=True), simulator)
     with pytest.raises(AnaplatRowCountError, match="more than 6 rows"):
         export(tmp_path / "card.csv", page_size=3)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_columns_that_change_in_between_publish_nothing(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_card("numbers", numbers(6))
+def test_columns_that_change_in_between_publish_nothing(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_card("numbers", numbers(6))
     (tmp_path / "card.csv").write_text("old")
 
     def rename(response: dict[str, Any]) -> None:
         response["chartMain"]["column"]["meta"][1]["title"] = "double"
 
-    changed(rename, platform, when=lambda body: body["offset"] > 0)
+    changed(rename, simulator, when=lambda body: body["offset"] > 0)
     with pytest.raises(AnaplatDatasetChangedError, match="other columns from row 4 on"):
         export(tmp_path / "card.csv", page_size=3)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("card.csv", "old")]
 
 
 def test_a_page_that_is_too_large_is_asked_for_in_parts(
-    platform: Simulator, connect: Connect, tmp_path: Path
+    simulator: Simulator, connect: Connect, tmp_path: Path
 ) -> None:
-    connect(platform, extra={"max_answer_mb": 1})
+    connect(simulator, extra={"max_answer_mb": 1})
     long = Table.of_rows([("n", "INT"), ("text", "STRING")], [[str(i), str(i % 10) * 100_000] for i in range(20)])
-    platform.platform.add_card("long", long)
+    simulator.platform.add_card("long", long)
     export(tmp_path / "card.parquet", page_size=16)
     assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == list(range(20))
-    asked = [request.body["limit"] for request in platform.requests("read_card")]
+    asked = [request.body["limit"] for request in simulator.requests("read_card")]
     assert asked[0] == 16
     assert asked[-1] < 10
 
 
-def test_a_cell_that_its_type_cannot_hold_is_named_or_null(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_card("average", Table.of_rows([("n", "INT")], [["1"], ["1.5"]]))
+def test_a_cell_that_its_type_cannot_hold_is_named_or_null(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_card("average", Table.of_rows([("n", "INT")], [["1"], ["1.5"]]))
     with pytest.raises(AnaplatCellError, match=r"'n', row 2 .* '1.5' is not a INT"):
         export(tmp_path / "card.parquet")
     export(tmp_path / "card.parquet", on_cast_error="null")
@@ -156,37 +156,37 @@ def test_a_cell_that_its_type_cannot_hold_is_named_or_null(platform: Simulator, 
     assert (tmp_path / "card.csv").read_text() == "n\n1\n1.5\n"
 
 
-def test_csv_as_people_want_it(platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_card("sales", Table.of_rows([("city", "STRING"), ("n", "INT")], [["=1+1", "1"]]))
+def test_csv_as_people_want_it(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_card("sales", Table.of_rows([("city", "STRING"), ("n", "INT")], [["=1+1", "1"]]))
     export(tmp_path / "a.csv", csv_formulas="escape", delimiter=";", header=False, encoding="utf-8-sig")
     assert (tmp_path / "a.csv").read_bytes() == b"\xef\xbb\xbf'=1+1;1\n"
 
 
-def test_another_shape_fails_and_can_be_looked_at(platform: Simulator, tmp_path: Path) -> None:
+def test_another_shape_fails_and_can_be_looked_at(simulator: Simulator, tmp_path: Path) -> None:
     body = json.dumps({"result": "ok", "response": {"gridMain": {"rows": [["x", 1.0]]}}}).encode()
-    platform.inject("read_card", replies.content(body), times=None)
+    simulator.inject("read_card", replies.content(body), times=None)
     with pytest.raises(AnaplatInvalidAnswerError, match="no object `chartMain`"):
         export(tmp_path / "card.csv")
     result = export(tmp_path / "card.json", raw=True, page_size=7)
     assert json.loads((tmp_path / "card.json").read_text()) == {"gridMain": {"rows": [["x", 1.0]]}}
     size = (tmp_path / "card.json").stat().st_size
     assert (result["format"], result["rows"], result["columns"], result["bytes"]) == ("json", None, None, size)
-    assert platform.requests("read_card")[-1].body["limit"] == 7
+    assert simulator.requests("read_card")[-1].body["limit"] == 7
 
 
-def test_an_answer_with_nothing_in_it_writes_no_file(platform: Simulator, tmp_path: Path) -> None:
-    changed(lambda response: response.update(chartMain={"data": []}), platform)
-    platform.platform.add_card("numbers", numbers(0))
+def test_an_answer_with_nothing_in_it_writes_no_file(simulator: Simulator, tmp_path: Path) -> None:
+    changed(lambda response: response.update(chartMain={"data": []}), simulator)
+    simulator.platform.add_card("numbers", numbers(0))
     with pytest.raises(AnaplatExportError, match="names no column and gives no row"):
         export(tmp_path / "card.csv")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mistake", [{"page_size": 0}, {"filters": "[]"}, {"view": "grid"}, {"card_id": "a/b"}])
-def test_a_mistake_is_told_before_anything_is_sent(platform: Simulator, tmp_path: Path, mistake: Any) -> None:
+def test_a_mistake_is_told_before_anything_is_sent(simulator: Simulator, tmp_path: Path, mistake: Any) -> None:
     with pytest.raises(AirflowFailException, match=next(iter(mistake))):
         export(tmp_path / "card.csv", **mistake)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 def test_a_card_that_is_not_there(tmp_path: Path) -> None:

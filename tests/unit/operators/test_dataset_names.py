@@ -51,8 +51,10 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def run(platform: Simulator, connect: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    connect(platform, extra={"max_retries": 0})
+def run(
+    simulator: Simulator, connect: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    connect(simulator, extra={"max_retries": 0})
     database = {"conn_type": "sqlite", "host": str(tmp_path / "db.sqlite")}
     monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(database))
 
@@ -66,67 +68,67 @@ def run(platform: Simulator, connect: Callable[..., None], tmp_path: Path, monke
     return run
 
 
-def fill(platform: Simulator) -> str:
+def fill(simulator: Simulator) -> str:
     """Add a dataset that is meant among others, and return its id."""
-    platform.platform.add_dataset("costs", TEXTS)
-    meant = platform.platform.add_dataset("sales", numbers(10), parent_dir_id="dir1")
-    platform.platform.add_dataset("sales", TEXTS, parent_dir_id="dir2")
+    simulator.platform.add_dataset("costs", TEXTS)
+    meant = simulator.platform.add_dataset("sales", numbers(10), parent_dir_id="dir1")
+    simulator.platform.add_dataset("sales", TEXTS, parent_dir_id="dir2")
     return meant.ds_id
 
 
 @pytest.mark.parametrize("kind", TAKING)
-def test_a_name_is_looked_for_with_one_request(run: Run, platform: Simulator, kind: Any) -> None:
-    ds_id = fill(platform)
+def test_a_name_is_looked_for_with_one_request(run: Run, simulator: Simulator, kind: Any) -> None:
+    ds_id = fill(simulator)
     result = run(kind, dataset="dir1/sales")
     if kind is not _PlanOperator:  # whose result are lines for the parts
         assert result["dsId"] == ds_id
-    listed = len(platform.requests("list_datasets"))
+    listed = len(simulator.requests("list_datasets"))
     run(kind, ds_id=ds_id)
-    by_id = len(platform.requests("list_datasets")) - listed
+    by_id = len(simulator.requests("list_datasets")) - listed
     is_sensor = kind not in OPERATORS  # whose poll is the request
     assert listed == by_id + (0 if is_sensor else 1)
 
 
 @pytest.mark.parametrize("kind", TAKING)
 @pytest.mark.parametrize("given", [{}, {"ds_id": "ds1", "dataset": "sales"}, {"ds_id": "", "dataset": ""}])
-def test_exactly_one_of_id_and_name_is_given(run: Run, platform: Simulator, kind: Any, given: Any) -> None:
-    fill(platform)
+def test_exactly_one_of_id_and_name_is_given(run: Run, simulator: Simulator, kind: Any, given: Any) -> None:
+    fill(simulator)
     with pytest.raises(AirflowFailException, match=r"ds_id is .* and dataset is .*: give one of the two"):
         run(kind, **given)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("kind", OPERATORS)
-def test_several_of_the_name_are_named_and_nothing_is_done(run: Run, platform: Simulator, kind: Any) -> None:
-    fill(platform)
+def test_several_of_the_name_are_named_and_nothing_is_done(run: Run, simulator: Simulator, kind: Any) -> None:
+    fill(simulator)
     with pytest.raises(AirflowFailException, match=r"2 datasets .*'sales'.* ds2 .*dir1.* ds3 .*dir2"):
         run(kind, dataset="sales")
-    assert {request.operation for request in platform.ledger} == {"list_datasets"}
+    assert {request.operation for request in simulator.ledger} == {"list_datasets"}
 
 
 @pytest.mark.parametrize("kind", OPERATORS)
-def test_a_name_that_nobody_has(run: Run, platform: Simulator, kind: Any) -> None:
-    fill(platform)
+def test_a_name_that_nobody_has(run: Run, simulator: Simulator, kind: Any) -> None:
+    fill(simulator)
     with pytest.raises(AirflowFailException, match="No dataset is named 'dir3/sales'"):
         run(kind, dataset="dir3/sales")
-    assert {request.operation for request in platform.ledger} == {"list_datasets"}
+    assert {request.operation for request in simulator.ledger} == {"list_datasets"}
 
 
-def test_a_name_with_a_slash_in_it(client: AnaplatClient, platform: Simulator) -> None:
-    slashed = platform.platform.add_dataset("north/south", TEXTS)
+def test_a_name_with_a_slash_in_it(client: AnaplatClient, simulator: Simulator) -> None:
+    slashed = simulator.platform.add_dataset("north/south", TEXTS)
     assert client.find_dataset("north/south").ds_id == slashed.ds_id
     assert client.find_dataset("root/north/south").ds_id == slashed.ds_id
-    within = platform.platform.add_dataset("south", TEXTS, parent_dir_id="north")
+    within = simulator.platform.add_dataset("south", TEXTS, parent_dir_id="north")
     with pytest.raises(AnaplatDatasetExistsError, match=f"{slashed.ds_id} .*{within.ds_id} "):
         client.find_dataset("north/south")
     with pytest.raises(AnaplatNotFoundError):
         client.find_dataset("")
 
 
-def test_a_malformed_record_of_another_name_does_not_matter(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", TEXTS)
-    platform.platform.add_dataset("odd", TEXTS).row_count = -1
-    odd = platform.platform.datasets["ds2"]
+def test_a_malformed_record_of_another_name_does_not_matter(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", TEXTS)
+    simulator.platform.add_dataset("odd", TEXTS).row_count = -1
+    odd = simulator.platform.datasets["ds2"]
     odd.fields = lambda: {"dsId": "ds2", "name": "odd", "status": "FINISHED", "rowCount": -1}  # type: ignore[method-assign]
     assert client.find_dataset("sales").ds_id == "ds1"
     with pytest.raises(AnaplatInvalidAnswerError, match="rowCount"):
@@ -134,17 +136,17 @@ def test_a_malformed_record_of_another_name_does_not_matter(client: AnaplatClien
 
 
 def test_the_parts_of_an_export_are_those_of_the_dataset_that_was_planned(
-    run: Run, platform: Simulator, tmp_path: Path
+    run: Run, simulator: Simulator, tmp_path: Path
 ) -> None:
-    ds_id = fill(platform)
+    ds_id = fill(simulator)
     given = {"output_path": str(tmp_path / "parts"), "file_format": "csv", "dataset": "dir1/sales"}
     parts = run(_PlanOperator, **given, page_size=5)
-    platform.platform.datasets[ds_id].name = "renamed"
+    simulator.platform.datasets[ds_id].name = "renamed"
     for part in parts:
         run(_PartOperator, **given, page_size=5, partition=part)
     result = run(_CommitOperator, **given)
     assert (result["dsId"], result["rows"], result["parts"]) == (ds_id, 10, 2)
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
 def in_a_worker(**arguments: Any) -> Any:
@@ -170,31 +172,31 @@ def in_a_triggerer(**arguments: Any) -> Any:
 
 @pytest.mark.parametrize("wait", [in_a_worker, in_a_triggerer])
 def test_a_sensor_looks_for_the_name_at_each_poll(
-    wait: Run, platform: Simulator, connect: Callable[..., None]
+    wait: Run, simulator: Simulator, connect: Callable[..., None]
 ) -> None:
-    connect(platform, extra={"max_retries": 0})
-    platform.platform.add_dataset("old", TEXTS, ["FINISHED"])
-    platform.platform.add_dataset("sales", TEXTS, [None, "处理中", None])  # it comes, and goes
-    platform.platform.add_dataset("sales", TEXTS, [None, None, None, None, "处理中", "FINISHED"])
+    connect(simulator, extra={"max_retries": 0})
+    simulator.platform.add_dataset("old", TEXTS, ["FINISHED"])
+    simulator.platform.add_dataset("sales", TEXTS, [None, "处理中", None])  # it comes, and goes
+    simulator.platform.add_dataset("sales", TEXTS, [None, None, None, None, "处理中", "FINISHED"])
     assert wait(dataset="root/sales")["dsId"] == "ds3"
-    assert len(platform.requests("list_datasets")) == 6
+    assert len(simulator.requests("list_datasets")) == 6
 
 
 @pytest.mark.parametrize("wait", [in_a_worker, in_a_triggerer])
 def test_several_of_the_name_end_every_way_of_waiting(
-    wait: Run, platform: Simulator, connect: Callable[..., None]
+    wait: Run, simulator: Simulator, connect: Callable[..., None]
 ) -> None:
-    connect(platform, extra={"max_retries": 0})
-    fill(platform)
+    connect(simulator, extra={"max_retries": 0})
+    fill(simulator)
     with pytest.raises((AirflowFailException, AnaplatDatasetExistsError), match=r"ds2 .*ds3 "):
         wait(dataset="sales")
 
 
 def test_who_waits_by_name_and_who_by_id_share_one_request(
-    platform: Simulator, connect: Callable[..., None]
+    simulator: Simulator, connect: Callable[..., None]
 ) -> None:
-    connect(platform)
-    fill(platform)
+    connect(simulator)
+    fill(simulator)
     name, by_id = "airflow_provider_anaplat.triggers.datasets.AnaplatDatasetTaskTrigger", "ds1"
     kind = getattr(trigger_module, name.rpartition(".")[2])
     common: dict[str, Any] = {"anaplat_conn_id": "anaplat_default", "poll_interval": 60, "max_poll_failures": 1}
@@ -209,23 +211,23 @@ def test_who_waits_by_name_and_who_by_id_share_one_request(
             return [await first_event(ds_id=by_id), await first_event(dataset="dir1/sales")]
 
     assert asyncio.run(both()) == ["ds1", "ds2"]
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
 def test_a_watcher_takes_a_name(
-    platform: Simulator, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    simulator: Simulator, connect: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect(platform)
+    connect(simulator)
     monkeypatch.setattr(trigger_module, "_EVENT_IS_KEPT", 0.0)
-    ds_id = fill(platform)
+    ds_id = fill(simulator)
     path, kwargs = AnaplatDatasetUpdatedTrigger(dataset="dir1/sales", poll_interval=0.03).serialize()
     trigger = AnaplatDatasetUpdatedTrigger(**json.loads(json.dumps(kwargs)))
 
     async def first_event() -> Any:
         async def refresh() -> None:
-            while len(platform.requests("list_datasets")) < 2:
+            while len(simulator.requests("list_datasets")) < 2:
                 await asyncio.sleep(0.01)
-            platform.platform.refresh(ds_id)
+            simulator.platform.refresh(ds_id)
 
         refreshing = asyncio.create_task(refresh())
         async for event in trigger.run():
@@ -243,14 +245,14 @@ def test_a_watcher_wants_exactly_one(given: Any) -> None:
         AnaplatDatasetUpdatedTrigger(**given)
 
 
-def test_datasets_are_listed_by_name_folder_state_and_age(run: Run, platform: Simulator) -> None:
+def test_datasets_are_listed_by_name_folder_state_and_age(run: Run, simulator: Simulator) -> None:
     for name, folder, status, days in (
         ("sales north", "dir1", "FINISHED", 0),
         ("sales south", "dir2", "FINISHED", 3),
         ("sales west", "dir1", "处理中", 3),
         ("costs", "dir1", "FINISHED", 3),
     ):
-        dataset = platform.platform.add_dataset(name, TEXTS, [status], folder)
+        dataset = simulator.platform.add_dataset(name, TEXTS, [status], folder)
         dataset.utime -= timedelta(days=days)
     yesterday = (dataset.utime + timedelta(days=2)).isoformat()
 
@@ -265,13 +267,13 @@ def test_datasets_are_listed_by_name_folder_state_and_age(run: Run, platform: Si
     assert listed(newer_than=yesterday) == ["ds1"]
     assert listed(older_than=yesterday) == ["ds2", "ds3", "ds4"]
     assert listed(name_pattern="sales *", folder="dir1", states=["FINISHED"], newer_than=yesterday) == ["ds1"]
-    assert len(platform.requests("list_datasets")) == 8
+    assert len(simulator.requests("list_datasets")) == 8
 
 
 @pytest.mark.parametrize(
     "mistake", [{"states": "FINISHED"}, {"newer_than": "yesterday"}, {"older_than": "7 days"}]
 )
-def test_a_filter_that_cannot_work_is_told(run: Run, platform: Simulator, mistake: Any) -> None:
+def test_a_filter_that_cannot_work_is_told(run: Run, simulator: Simulator, mistake: Any) -> None:
     with pytest.raises(AirflowFailException, match=next(iter(mistake))):
         run(AnaplatListDatasetsOperator, **mistake)
-    assert platform.ledger == []
+    assert simulator.ledger == []

@@ -22,13 +22,13 @@ def create(**arguments: Any) -> Any:
     return AnaplatCreateDatasetOperator(**{**given, **arguments}).execute({})
 
 
-def test_the_task_is_returned_under_the_platforms_names(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_the_task_is_returned_under_the_platforms_names(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     assert create() == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
 
 
-def test_every_argument_has_its_field(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_every_argument_has_its_field(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     create(
         parent_dir_id="dir",
         cron={"cron_type": "DAILY", "value": "0"},
@@ -38,9 +38,9 @@ def test_every_argument_has_its_field(connect: Connect, platform: Simulator) -> 
         extra_fields={"type": "Platform-Index", "nested": {"a": None}},
         source_type="OTHER",
     )
-    (request,) = platform.requests("create_dataset")
+    (request,) = simulator.requests("create_dataset")
     assert request.body == {
-        "token": platform.token,
+        "token": simulator.token,
         "acId": "warehouse",
         "name": "sales",
         "tableQuery": {"queryType": "table", "table": "sales"},
@@ -55,10 +55,10 @@ def test_every_argument_has_its_field(connect: Connect, platform: Simulator) -> 
     }
 
 
-def test_what_is_not_given_is_not_sent(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_what_is_not_given_is_not_sent(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     create()
-    assert set(platform.requests("create_dataset")[0].body) == {
+    assert set(simulator.requests("create_dataset")[0].body) == {
         "token",
         "acId",
         "name",
@@ -67,11 +67,11 @@ def test_what_is_not_given_is_not_sent(connect: Connect, platform: Simulator) ->
     }
 
 
-def test_extra_fields_win(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_extra_fields_win(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     create(extra_fields={"sourceType": "OTHER", "acId": "other", "token": "not this"})
-    body = platform.requests("create_dataset")[0].body
-    assert (body["sourceType"], body["acId"], body["token"]) == ("OTHER", "other", platform.token)
+    body = simulator.requests("create_dataset")[0].body
+    assert (body["sourceType"], body["acId"], body["token"]) == ("OTHER", "other", simulator.token)
     assert not {"source_type", "ac_id"} & set(body)
 
 
@@ -85,12 +85,12 @@ def test_extra_fields_win(connect: Connect, platform: Simulator) -> None:
     ],
 )
 def test_an_unusable_description_is_named_and_not_sent(
-    connect: Connect, platform: Simulator, arguments: dict[str, Any], problem: str
+    connect: Connect, simulator: Simulator, arguments: dict[str, Any], problem: str
 ) -> None:
-    connect(platform)
+    connect(simulator)
     with pytest.raises(AirflowFailException, match=problem):
         create(**arguments)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_an_unusable_description_is_named_and_not_sent(
     ],
 )
 def test_an_accepted_creation_that_failed_at_once_fails_the_task(
-    connect: Connect, platform: Simulator, answer: bytes
+    connect: Connect, simulator: Simulator, answer: bytes
 ) -> None:
-    connect(platform)
-    platform.inject("create_dataset", replies.content(answer))
+    connect(simulator)
+    simulator.inject("create_dataset", replies.content(answer))
     with pytest.raises(AirflowFailException, match="reports that it failed"):
         create()
 
 
-def test_what_was_created_without_an_answer_is_adopted(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
-    platform.inject("create_dataset", replies.reset(), after_act=True, times=None)
+def test_what_was_created_without_an_answer_is_adopted(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
+    simulator.inject("create_dataset", replies.reset(), after_act=True, times=None)
     assert create()["dsId"] == "ds1"
-    assert len(platform.requests("create_dataset")) == 1
+    assert len(simulator.requests("create_dataset")) == 1

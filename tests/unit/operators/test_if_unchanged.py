@@ -27,13 +27,13 @@ BELOW_7 = {
 
 
 @pytest.fixture(autouse=True)
-def dataset(platform: Simulator) -> Any:
-    return platform.platform.add_dataset("numbers", numbers(30))
+def dataset(simulator: Simulator) -> Any:
+    return simulator.platform.add_dataset("numbers", numbers(30))
 
 
 @pytest.fixture
-def export(connect: Callable[..., None], platform: Simulator, tmp_path: Path) -> Export:
-    connect(platform, extra={"max_retries": 0})
+def export(connect: Callable[..., None], simulator: Simulator, tmp_path: Path) -> Export:
+    connect(simulator, extra={"max_retries": 0})
 
     def export(**arguments: Any) -> dict[str, Any]:
         arguments = {
@@ -48,22 +48,22 @@ def export(connect: Callable[..., None], platform: Simulator, tmp_path: Path) ->
     return export
 
 
-def asked(platform: Simulator) -> list[tuple[int, int]]:
-    return [(request.body["offset"], request.body["limit"]) for request in platform.requests("read_rows")]
+def asked(simulator: Simulator) -> list[tuple[int, int]]:
+    return [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_rows")]
 
 
 @pytest.mark.parametrize("parts", [{}, {"rows_per_file": 10}], ids=["file", "parts"])
 @pytest.mark.parametrize("file_format", ["csv", "ndjson.gz", "parquet"])
 def test_nothing_is_done_twice(
-    export: Export, platform: Simulator, tmp_path: Path, parts: dict[str, int], file_format: str
+    export: Export, simulator: Simulator, tmp_path: Path, parts: dict[str, int], file_format: str
 ) -> None:
     arguments = {"output_path": str(tmp_path / "rows"), "file_format": file_format, **parts}
     first = export(**arguments)
-    before = len(asked(platform))
+    before = len(asked(simulator))
 
     second = export(**arguments)
 
-    assert asked(platform)[before:] == [(0, 1)]
+    assert asked(simulator)[before:] == [(0, 1)]
     assert second == {**first, "unchanged": True}
     assert "unchanged" not in first
 
@@ -112,18 +112,18 @@ def test_another_way_to_ask_is_not_another_query(export: Export) -> None:
     assert export(concurrency=1, memory_mb=512)["unchanged"]
 
 
-def test_another_dataset_is_exported(export: Export, platform: Simulator) -> None:
-    platform.platform.add_dataset("others", numbers(30))
+def test_another_dataset_is_exported(export: Export, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("others", numbers(30))
     export()
 
     assert "unchanged" not in export(ds_id="ds2")
 
 
 def test_the_same_id_on_another_platform_is_exported(
-    export: Export, connect: Callable[..., None], platform: Simulator
+    export: Export, connect: Callable[..., None], simulator: Simulator
 ) -> None:
     export()
-    connect(host=f"{platform.url.replace('127.0.0.1', 'localhost')}", password=platform.token)
+    connect(host=f"{simulator.url.replace('127.0.0.1', 'localhost')}", password=simulator.token)
 
     assert "unchanged" not in export()
 
@@ -137,9 +137,9 @@ def test_a_file_that_was_gone_when_it_was_noted_is_written(export: Export, tmp_p
     assert "unchanged" not in export()
 
 
-def test_an_updated_dataset_is_exported(export: Export, platform: Simulator) -> None:
+def test_an_updated_dataset_is_exported(export: Export, simulator: Simulator) -> None:
     export()
-    platform.platform.refresh("ds1", numbers(31))
+    simulator.platform.refresh("ds1", numbers(31))
 
     found = export()
 
@@ -184,10 +184,10 @@ def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | 
     assert export()["unchanged"]
 
 
-def test_an_export_that_fails_notes_nothing(export: Export, platform: Simulator) -> None:
+def test_an_export_that_fails_notes_nothing(export: Export, simulator: Simulator) -> None:
     export()
-    platform.platform.refresh("ds1", numbers(30))
-    platform.inject("read_rows", replies.reset(), when=lambda body: body["limit"] > 1)
+    simulator.platform.refresh("ds1", numbers(30))
+    simulator.inject("read_rows", replies.reset(), when=lambda body: body["limit"] > 1)
 
     with pytest.raises(AnaplatError):
         export()
@@ -195,11 +195,11 @@ def test_an_export_that_fails_notes_nothing(export: Export, platform: Simulator)
     assert "unchanged" not in export()
 
 
-def test_a_misspelt_word_falls_open_nowhere(export: Export, platform: Simulator) -> None:
+def test_a_misspelt_word_falls_open_nowhere(export: Export, simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="if_unchanged is 'Skip'"):
         export(if_unchanged="Skip")
 
-    assert asked(platform) == []
+    assert asked(simulator) == []
 
 
 def test_several_workers_do_not_take_it() -> None:

@@ -81,10 +81,12 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def run(platform: Simulator, connect: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    platform.platform.add_dataset("numbers", numbers(10))
-    platform.platform.add_card("numbers", numbers(10))
-    connect(platform)
+def run(
+    simulator: Simulator, connect: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    simulator.platform.add_dataset("numbers", numbers(10))
+    simulator.platform.add_card("numbers", numbers(10))
+    connect(simulator)
     database = {"conn_type": "sqlite", "host": str(tmp_path / "db.sqlite")}
     monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(database))
 
@@ -111,16 +113,16 @@ MISTAKEN = [
 
 
 @pytest.mark.parametrize(("kind", "name", "word"), MISTAKEN)
-def test_a_word_that_nobody_knows(run: Run, platform: Simulator, kind: Any, name: str, word: Any) -> None:
+def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, name: str, word: Any) -> None:
     with pytest.raises(AirflowFailException, match=f"{name} is .*{WORDS[name][0]}"):
         run(kind, **{name: word})
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ASKING if kind is not _PartOperator])  # which needs its plan
-def test_a_token_that_is_refused(run: Run, platform: Simulator, kind: Any, tmp_path: Path) -> None:
+def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_path: Path) -> None:
     for operation in (*OPERATIONS, *EXTENSIONS):
-        platform.inject(operation.name, replies.refusal("expired", code=1018, status=401), times=None)
+        simulator.inject(operation.name, replies.refusal("expired", code=1018, status=401), times=None)
     with pytest.raises(AirflowFailException, match="expired"):
         run(kind)
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".sqlite"] == []
@@ -129,12 +131,12 @@ def test_a_token_that_is_refused(run: Run, platform: Simulator, kind: Any, tmp_p
 @pytest.mark.parametrize("extra", [{"max_retries": -1}, {"verify": "/nowhere"}, {"max_answer_mb": 0}])
 @pytest.mark.parametrize("kind", ASKING)
 def test_a_connection_that_cannot_work(
-    run: Run, platform: Simulator, connect: Callable[..., None], kind: Any, extra: dict[str, Any]
+    run: Run, simulator: Simulator, connect: Callable[..., None], kind: Any, extra: dict[str, Any]
 ) -> None:
-    connect(platform, extra=extra)
+    connect(simulator, extra=extra)
     with pytest.raises(AirflowFailException, match=next(iter(extra))):
         run(kind)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("kind", [AnaplatExportRowsOperator, _PartOperator, AnaplatToSqlOperator])
@@ -145,7 +147,7 @@ def test_a_query_that_cannot_be_right(run: Run, kind: Any, mistake: dict[str, An
 
 
 @pytest.mark.parametrize("kind", [AnaplatExportRowsOperator, _PartOperator, _CommitOperator])
-def test_a_delimiter_that_is_none(run: Run, platform: Simulator, kind: Any) -> None:
+def test_a_delimiter_that_is_none(run: Run, simulator: Simulator, kind: Any) -> None:
     with pytest.raises(AirflowFailException, match="delimiter"):
         run(kind, delimiter=";;")
-    assert platform.ledger == []
+    assert simulator.ledger == []

@@ -68,48 +68,48 @@ def run(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def dataset(connect: Connect, platform: Simulator) -> StoredDataset:
-    connect(platform, extra={"max_retries": 0})
-    dataset = platform.platform.add_dataset("sales", TEXTS)
+def dataset(connect: Connect, simulator: Simulator) -> StoredDataset:
+    connect(simulator, extra={"max_retries": 0})
+    dataset = simulator.platform.add_dataset("sales", TEXTS)
     dataset.utime -= timedelta(minutes=1)  # or a refresh would wait for the next second
     return dataset
 
 
-def asked(platform: Simulator) -> int:
-    return len(platform.requests("refresh_dataset"))
+def asked(simulator: Simulator) -> int:
+    return len(simulator.requests("refresh_dataset"))
 
 
-def test_it_ends_when_the_update_has(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
+def test_it_ends_when_the_update_has(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
     before = dataset.fields()["utime"]
-    platform.platform.refresh_statuses = ("FINISHED", "处理中", "FINISHED")  # the platform is slow to begin
+    simulator.platform.refresh_statuses = ("FINISHED", "处理中", "FINISHED")  # the platform is slow to begin
     found = run()
     assert found["status"] == "FINISHED"
     assert found["utime"] == dataset.fields()["utime"] > before
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_failed_update_fails_the_task_for_good(run: Run, platform: Simulator) -> None:
-    platform.platform.refresh_statuses = ("处理中", "FAILED")
+def test_a_failed_update_fails_the_task_for_good(run: Run, simulator: Simulator) -> None:
+    simulator.platform.refresh_statuses = ("处理中", "FAILED")
     store = Store()
     with pytest.raises(AirflowFailException, match="'FAILED'"):
         run(context={"task_state_store": store})
     assert store == {}
 
 
-def test_an_old_failure_is_no_failure(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
+def test_an_old_failure_is_no_failure(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["FAILED"]
-    platform.platform.refresh_statuses = ("FAILED", "处理中", "FINISHED")
+    simulator.platform.refresh_statuses = ("FAILED", "处理中", "FINISHED")
     assert run()["status"] == "FINISHED"
 
 
-def test_it_ends_at_the_time_out(run: Run, platform: Simulator) -> None:
-    platform.platform.refresh_statuses = ("处理中",)
+def test_it_ends_at_the_time_out(run: Run, simulator: Simulator) -> None:
+    simulator.platform.refresh_statuses = ("处理中",)
     with pytest.raises(AirflowTaskTimeout):
         run(timeout=0.3)
 
 
-def test_or_at_airflows_if_that_is_earlier(run: Run, platform: Simulator) -> None:
-    platform.platform.refresh_statuses = ("处理中",)
+def test_or_at_airflows_if_that_is_earlier(run: Run, simulator: Simulator) -> None:
+    simulator.platform.refresh_statuses = ("处理中",)
     ti = SimpleNamespace(
         start_date=datetime.now(UTC) - timedelta(minutes=59, seconds=59.7), try_number=1, xcom_push=print
     )
@@ -117,83 +117,85 @@ def test_or_at_airflows_if_that_is_earlier(run: Run, platform: Simulator) -> Non
         run(execution_timeout=timedelta(hours=1), context={"ti": ti})
 
 
-def test_without_waiting_it_ends_once_the_refresh_is_accepted(platform: Simulator, dataset: StoredDataset) -> None:
+def test_without_waiting_it_ends_once_the_refresh_is_accepted(
+    simulator: Simulator, dataset: StoredDataset
+) -> None:
     shown = dataset.fields()
     assert in_the_worker(wait_for_completion=False)["utime"] == shown["utime"]
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_and_a_cleared_task_asks_again(platform: Simulator) -> None:
+def test_and_a_cleared_task_asks_again(simulator: Simulator) -> None:
     store = Store()
     in_the_worker(wait_for_completion=False, context={"task_state_store": store})
-    platform.platform.datasets["ds1"].statuses = ["FINISHED"]
+    simulator.platform.datasets["ds1"].statuses = ["FINISHED"]
     in_the_worker(wait_for_completion=False, context={"task_state_store": store})
-    assert asked(platform) == 2
+    assert asked(simulator) == 2
 
 
-def test_an_update_that_runs_is_followed(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
+def test_an_update_that_runs_is_followed(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING", "RUNNING", "FINISHED"]  # begun before, and `utime` set when it began
     assert run()["status"] == "FINISHED"
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
 
 
-def test_or_fails_the_task(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
+def test_or_fails_the_task(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING"]
     with pytest.raises(AirflowFailException, match="runs already"):
         run(if_running="fail")
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
 
 
-def test_or_is_disregarded(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
+def test_or_is_disregarded(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING"]
     assert run(if_running="request")["status"] == "FINISHED"
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_lost_answer_is_resolved_by_looking(run: Run, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+def test_a_lost_answer_is_resolved_by_looking(run: Run, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
     assert run()["status"] == "FINISHED"
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_lost_request_is_not_sent_again(run: Run, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset())
+def test_a_lost_request_is_not_sent_again(run: Run, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset())
     store = Store()
     with pytest.raises(AirflowFailException, match="not known whether the refresh of dataset ds1 was accepted"):
         run(context={"task_state_store": store})
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
     assert store == {}
 
 
-def test_nor_where_the_list_is_down_too(run: Run, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
-    platform.inject("list_datasets", replies.http_status(503), times=None, when=lambda _: asked(platform) > 0)
+def test_nor_where_the_list_is_down_too(run: Run, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
+    simulator.inject("list_datasets", replies.http_status(503), times=None, when=lambda _: asked(simulator) > 0)
     with pytest.raises(AirflowFailException, match="503"):
         run()
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_after_a_refusal_a_task_that_is_cleared_asks_again(run: Run, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.refusal("busy", code=1012))
+def test_after_a_refusal_a_task_that_is_cleared_asks_again(run: Run, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.refusal("busy", code=1012))
     store = Store()
     with pytest.raises(AirflowFailException, match="busy"):
         run(context={"task_state_store": store})
     assert run(context={"task_state_store": store})["status"] == "FINISHED"
-    assert asked(platform) == 2
+    assert asked(simulator) == 2
 
 
-def test_a_retry_waits_for_what_the_first_attempt_asked_for(run: Run, platform: Simulator) -> None:
-    platform.platform.refresh_statuses = ("处理中",) * 30 + ("FINISHED",)
+def test_a_retry_waits_for_what_the_first_attempt_asked_for(run: Run, simulator: Simulator) -> None:
+    simulator.platform.refresh_statuses = ("处理中",) * 30 + ("FINISHED",)
     store = Store()
     with pytest.raises(AirflowTaskTimeout):
         run(context={"task_state_store": store}, timeout=0.2)
     assert run(context={"task_state_store": store})["status"] == "FINISHED"
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
     assert store == {}
 
 
 def test_before_3_3_a_retry_takes_an_update_since_the_run_began_for_its_own(
-    run: Run, platform: Simulator, dataset: StoredDataset
+    run: Run, simulator: Simulator, dataset: StoredDataset
 ) -> None:
     began = dataset.utime - timedelta(minutes=1)
     context = {
@@ -201,29 +203,29 @@ def test_before_3_3_a_retry_takes_an_update_since_the_run_began_for_its_own(
         "dag_run": SimpleNamespace(start_date=began),
     }
     assert run(context=context)["status"] == "FINISHED"
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
     context["dag_run"] = SimpleNamespace(start_date=dataset.utime + timedelta(minutes=1))
     run(context=context)
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_a_dataset_that_is_not_there_is_not_refreshed(platform: Simulator) -> None:
+def test_a_dataset_that_is_not_there_is_not_refreshed(simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="ds7"):
         in_the_worker(ds_id="ds7")
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
 
 
-def test_where_and_how_come_from_the_arguments(platform: Simulator) -> None:
+def test_where_and_how_come_from_the_arguments(simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="404"):
         in_the_worker(path="/public-api/elsewhere/{dsId}", method="PUT", token_in="header")
-    assert asked(platform) == 0
+    assert asked(simulator) == 0
 
 
-def test_or_from_the_connection(platform: Simulator, connect: Connect) -> None:
-    connect(platform, extra={"max_retries": 0, "refresh_path": "/public-api/elsewhere/{dsId}"})
+def test_or_from_the_connection(simulator: Simulator, connect: Connect) -> None:
+    connect(simulator, extra={"max_retries": 0, "refresh_path": "/public-api/elsewhere/{dsId}"})
     with pytest.raises(AirflowFailException, match="404"):
         in_the_worker()
-    connect(platform, extra={"refresh_auth_in": "nowhere"})
+    connect(simulator, extra={"refresh_auth_in": "nowhere"})
     with pytest.raises(AirflowFailException, match="nowhere"):
         in_the_worker()
 
@@ -241,8 +243,8 @@ def create(**arguments: Any) -> AnaplatCreateDatasetOperator:
     )  # fmt: skip
 
 
-def test_a_creation_can_be_waited_for_too(run: Run, platform: Simulator) -> None:
-    platform.platform.tables["numbers"] = numbers(3)
+def test_a_creation_can_be_waited_for_too(run: Run, simulator: Simulator) -> None:
+    simulator.platform.tables["numbers"] = numbers(3)
     found = run(create)
     assert (found["taskId"], found["dsId"], found["status"], found["rowCount"]) == (
         "task-ds2",
@@ -250,46 +252,46 @@ def test_a_creation_can_be_waited_for_too(run: Run, platform: Simulator) -> None
         "FINISHED",
         3,
     )
-    assert len(platform.requests("create_dataset")) == 1
+    assert len(simulator.requests("create_dataset")) == 1
 
 
-def test_and_fails_for_good_where_it_does(run: Run, platform: Simulator) -> None:
+def test_and_fails_for_good_where_it_does(run: Run, simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="dataset ds2 is 'FAILED'"):
         run(create)
 
 
-def test_the_task_tells_of_an_update_that_fails_without_a_trace(run: Run, platform: Simulator) -> None:
-    platform.platform.tasks["refresh-ds1"] = [
+def test_the_task_tells_of_an_update_that_fails_without_a_trace(run: Run, simulator: Simulator) -> None:
+    simulator.platform.tasks["refresh-ds1"] = [
         {"taskId": "refresh-ds1", "status": "RUNNING"},
         {"taskId": "refresh-ds1", "status": "FAILED", "result": {"error": "source is gone"}},
     ]
-    platform.platform.refresh_statuses = ("FINISHED", "FINISHED") * 100
+    simulator.platform.refresh_statuses = ("FINISHED", "FINISHED") * 100
     with pytest.raises(AirflowFailException, match="source is gone"):
         run(probe="task")
-    assert asked(platform) == 1
+    assert asked(simulator) == 1
 
 
-def test_the_task_tells_of_success(run: Run, platform: Simulator, dataset: StoredDataset) -> None:
-    platform.platform.tasks["refresh-ds1"] = [{"taskId": "refresh-ds1", "status": "FINISHED"}]
+def test_the_task_tells_of_success(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
+    simulator.platform.tasks["refresh-ds1"] = [{"taskId": "refresh-ds1", "status": "FINISHED"}]
     found = run(probe="task")
     assert (found["dsId"], found["taskId"]) == ("ds1", "refresh-ds1")
     assert found["utime"] == dataset.fields()["utime"]
 
 
-def test_without_a_task_the_list_is_looked_at(run: Run, platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset(), after_act=True)
+def test_without_a_task_the_list_is_looked_at(run: Run, simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
     found = run(probe="task")
     assert (found["status"], found["taskId"]) == ("FINISHED", None)
-    assert platform.requests("get_task") == []
+    assert simulator.requests("get_task") == []
 
 
-def test_a_retry_sends_again_where_the_user_says_so(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.reset())
+def test_a_retry_sends_again_where_the_user_says_so(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.reset())
     store = Store()
     with pytest.raises(errors.AnaplatNotSeenError, match="retry of this task asks again"):
         in_the_worker(in_doubt="resend", context={"task_state_store": store})
     assert in_the_worker(in_doubt="resend", context={"task_state_store": store})["status"] == "FINISHED"
-    assert asked(platform) == 2
+    assert asked(simulator) == 2
 
 
 def test_a_body_and_an_id_are_templates() -> None:

@@ -22,12 +22,12 @@ def export(output_path: Any, **arguments: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def dataset(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
-    platform.platform.add_dataset("numbers", numbers(30))
+def dataset(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
+    simulator.platform.add_dataset("numbers", numbers(30))
 
 
-def test_the_summary(platform: Simulator, tmp_path: Path) -> None:
+def test_the_summary(simulator: Simulator, tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "numbers.parquet"
     assert export(str(path)) == {
         "dsId": "ds1",
@@ -36,7 +36,7 @@ def test_the_summary(platform: Simulator, tmp_path: Path) -> None:
         "rows": 30,
         "columns": 2,
         "version": 1,
-        "utime": platform.platform.datasets["ds1"].fields()["utime"],
+        "utime": simulator.platform.datasets["ds1"].fields()["utime"],
         "bytes": path.stat().st_size,
     }
     assert pl.read_parquet(path)["n"].to_list() == list(range(30))
@@ -65,17 +65,17 @@ def test_the_format(tmp_path: Path, name: str, file_format: Any, expected: str) 
     ("name", "file_format"), [("x.txt", None), ("x", None), ("x.csv", "xlsx"), ("x.parquet.gz", None)]
 )
 def test_no_format_is_an_error_before_any_request(
-    platform: Simulator, tmp_path: Path, name: str, file_format: Any
+    simulator: Simulator, tmp_path: Path, name: str, file_format: Any
 ) -> None:
     with pytest.raises(AirflowFailException, match="set file_format"):
         export(str(tmp_path / name), file_format=file_format)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_what_a_retry_cannot_mend_is_not_retried(connect: Connect, platform: Simulator, tmp_path: Path) -> None:
+def test_what_a_retry_cannot_mend_is_not_retried(connect: Connect, simulator: Simulator, tmp_path: Path) -> None:
     with pytest.raises(AirflowFailException, match="has no column 'nope'"):
         export(str(tmp_path / "x.csv"), sort_by="nope")
-    connect(platform, password="wrong")
+    connect(simulator, password="wrong")
     with pytest.raises(AirflowFailException, match="token"):
         export(str(tmp_path / "x.csv"))
     assert list(tmp_path.iterdir()) == []
@@ -93,7 +93,7 @@ def test_a_file_url(tmp_path: Path) -> None:
     assert (tmp_path / "numbers.csv").exists()
 
 
-def test_the_query_is_passed_on(platform: Simulator, tmp_path: Path) -> None:
+def test_the_query_is_passed_on(simulator: Simulator, tmp_path: Path) -> None:
     condition = {"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [8]}}
     result = export(
         str(tmp_path / "x.parquet"),

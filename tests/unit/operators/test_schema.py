@@ -21,9 +21,9 @@ def check(columns: Any, **arguments: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def dataset(connect: Callable[..., None], platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0})
-    platform.platform.add_dataset("sales", Table.of_rows(list(COLUMNS.items()), []))
+def dataset(connect: Callable[..., None], simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0})
+    simulator.platform.add_dataset("sales", Table.of_rows(list(COLUMNS.items()), []))
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_further_columns_can_be_allowed() -> None:
         check(["city", "region"], allow_extra=True)
 
 
-def test_names_that_come_twice_are_told_apart_as_in_an_export(platform: Simulator) -> None:
+def test_names_that_come_twice_are_told_apart_as_in_an_export(simulator: Simulator) -> None:
     answer = b'{"result":"ok","response":[{"name":"a","fdType":"INT"},{"name":"a","fdType":"DATE"}]}'
-    platform.inject("get_columns", replies.content(answer), times=None)
+    simulator.inject("get_columns", replies.content(answer), times=None)
     assert check(["a", "a"])["columns"] == 2
     assert check({"a": "INT", "a (2)": "DATE"})["columns"] == 2
     with pytest.raises(AirflowFailException, match=r"extra: 'a \(2\)' \(DATE\)"):
@@ -68,15 +68,15 @@ def test_names_that_come_twice_are_told_apart_as_in_an_export(platform: Simulato
 
 
 @pytest.mark.parametrize("columns", [None, {}, [], "city", [{"fdType": "INT"}], [1], {"city": 3}])
-def test_what_describes_no_columns_is_refused_before_any_request(platform: Simulator, columns: Any) -> None:
+def test_what_describes_no_columns_is_refused_before_any_request(simulator: Simulator, columns: Any) -> None:
     with pytest.raises(AirflowFailException, match="columns is unusable"):
         check(columns)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_a_dataset_that_is_not_there_is_no_difference(platform: Simulator) -> None:
+def test_a_dataset_that_is_not_there_is_no_difference(simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="no dataset ds7"):
         check(COLUMNS, ds_id="ds7")
-    platform.inject("get_columns", replies.http_status(503))
+    simulator.inject("get_columns", replies.http_status(503))
     with pytest.raises(errors.AnaplatServerError):
         check(COLUMNS)

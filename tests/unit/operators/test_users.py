@@ -25,20 +25,20 @@ def people(count: int) -> list[dict[str, Any]]:
     return [{"loginId": f"user{i}", "name": f"User {i}", "password": f"pass-{i}"} for i in range(count)]
 
 
-def test_users_are_created_in_batches(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_users_are_created_in_batches(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     result = create(people(450), user_property_type="1")
     login_ids = result.pop("loginIds")
     assert result == {"created": 450, "skipped": 0, "rejected": 0, "batches": 3}
     assert login_ids == {"created": [f"user{i}" for i in range(200)], "skipped": [], "rejected": []}
-    sent = [len(request.body["users"]) for request in platform.requests("create_users")]
+    sent = [len(request.body["users"]) for request in simulator.requests("create_users")]
     assert sent == [200, 200, 50]
-    assert platform.requests("create_users")[0].body["userPropertyType"] == 1
-    assert len(platform.platform.users) == 450
+    assert simulator.requests("create_users")[0].body["userPropertyType"] == 1
+    assert len(simulator.platform.users) == 450
 
 
-def test_every_field_of_the_contract(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_every_field_of_the_contract(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     user = {
         "name": "Ada",
         "loginId": "ada",
@@ -51,23 +51,23 @@ def test_every_field_of_the_contract(connect: Connect, platform: Simulator) -> N
         "userDefinedProperties": {"chat": "ada"},
     }
     create([user])
-    assert platform.platform.users["ada"] == user
+    assert simulator.platform.users["ada"] == user
 
 
-def test_snake_case_is_understood(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_snake_case_is_understood(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     create([{"login_id": "ada", "user_group_ids": ["g"]}])
-    assert platform.platform.users["ada"] == {"loginId": "ada", "userGroupIds": ["g"]}
+    assert simulator.platform.users["ada"] == {"loginId": "ada", "userGroupIds": ["g"]}
 
 
-def test_no_users_are_no_request(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_no_users_are_no_request(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     assert (create([])["created"], create([])["batches"]) == (0, 0)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     users = [
         {"loginId": "a", "password": "hunter2"},
         {"loginId": " ", "password": "hunter2"},
@@ -93,39 +93,39 @@ def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, platform:
     ):
         assert problem in message
     assert "hunter2" not in message
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("batch_size", [0, -1])
-def test_an_impossible_batch_size_is_an_error(connect: Connect, platform: Simulator, batch_size: int) -> None:
-    connect(platform)
+def test_an_impossible_batch_size_is_an_error(connect: Connect, simulator: Simulator, batch_size: int) -> None:
+    connect(simulator)
     with pytest.raises(AirflowFailException, match="batch_size"):
         create(people(2), batch_size=batch_size)
 
 
 @pytest.mark.parametrize("users", ['[{"loginId": "a"}]', {"loginId": "a"}, 7])
-def test_what_is_no_list_is_an_error(connect: Connect, platform: Simulator, users: Any) -> None:
-    connect(platform)
+def test_what_is_no_list_is_an_error(connect: Connect, simulator: Simulator, users: Any) -> None:
+    connect(simulator)
     with pytest.raises(AirflowFailException, match="where a list of dictionaries is due"):
         create(users)
 
 
 @pytest.mark.parametrize(("message", "reported"), [("1 users created", "1 as created"), ("done", "no number")])
 def test_another_number_than_was_sent_is_an_error(
-    connect: Connect, platform: Simulator, message: str, reported: str
+    connect: Connect, simulator: Simulator, message: str, reported: str
 ) -> None:
-    connect(platform)
-    platform.inject("create_users", replies.content(f'{{"result": "ok", "response": "{message}"}}'.encode()))
+    connect(simulator)
+    simulator.inject("create_users", replies.content(f'{{"result": "ok", "response": "{message}"}}'.encode()))
     with pytest.raises(AirflowFailException, match=f"2 users were sent, and the platform reports {reported}"):
         create(people(2))
 
 
-def test_a_refused_batch_stops_and_says_what_is_created(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
-    platform.platform.users["user3"] = {}
+def test_a_refused_batch_stops_and_says_what_is_created(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
+    simulator.platform.users["user3"] = {}
     with pytest.raises(AirflowFailException) as raised:
         create(people(6), batch_size=2)
-    assert sorted(platform.platform.users) == ["user0", "user1", "user3"]
+    assert sorted(simulator.platform.users) == ["user0", "user1", "user3"]
     message = str(raised.value)
     for part in (
         "rejected a batch of 2 users (user2, user3)",
@@ -150,35 +150,35 @@ def test_a_refused_batch_stops_and_says_what_is_created(connect: Connect, platfo
     ],
 )
 def test_what_cannot_work_is_named(
-    connect: Connect, platform: Simulator, arguments: dict[str, Any], problem: str
+    connect: Connect, simulator: Simulator, arguments: dict[str, Any], problem: str
 ) -> None:
-    connect(platform)
+    connect(simulator)
     with pytest.raises(AirflowFailException, match=problem):
         AnaplatCreateUsersOperator(task_id="users", **arguments).execute({})
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_passwords_in_base64(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
+def test_passwords_in_base64(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
     create([{"loginId": "ada", "password": "geheim"}], password_encoding="base64")
-    assert platform.platform.users["ada"]["password"] == "Z2VoZWlt"
+    assert simulator.platform.users["ada"]["password"] == "Z2VoZWlt"
 
 
 @pytest.mark.parametrize("echo", ["geheim", "Z2VoZWlt"])
 def test_a_password_that_the_platform_repeats_is_not_shown(
-    connect: Connect, platform: Simulator, echo: str
+    connect: Connect, simulator: Simulator, echo: str
 ) -> None:
-    connect(platform)
-    platform.inject("create_users", replies.refusal(f"the password {echo} is too short", code=1012))
+    connect(simulator)
+    simulator.inject("create_users", replies.refusal(f"the password {echo} is too short", code=1012))
     with pytest.raises(AirflowFailException, match=r"the password \*\*\* is too short") as raised:
         create([{"loginId": "ada", "password": "geheim"}], password_encoding="base64")
     assert echo not in str(raised.value)
 
 
 @pytest.mark.parametrize("given", [people(100), "{{ people }}"])
-def test_rendered_users_are_sent_and_not_shown(connect: Connect, platform: Simulator, given: Any) -> None:
+def test_rendered_users_are_sent_and_not_shown(connect: Connect, simulator: Simulator, given: Any) -> None:
     """Airflow before 3.3 makes a text of a long field, and finds no password in it to hide."""
-    connect(platform)
+    connect(simulator)
     with DAG("dag", render_template_as_native_obj=True):
         operator = AnaplatCreateUsersOperator(task_id="users", users=given)
     operator.render_template_fields({"people": people(100)})  # type: ignore[typeddict-unknown-key]  # of this test
@@ -186,11 +186,11 @@ def test_rendered_users_are_sent_and_not_shown(connect: Connect, platform: Simul
     with pytest.raises(TypeError):  # else Airflow would keep it as it is
         json.dumps(operator.users)
     assert operator.execute({})["created"] == 100
-    assert platform.platform.users["user99"]["password"] == "pass-99"
+    assert simulator.platform.users["user99"]["password"] == "pass-99"
 
 
-def test_users_of_a_database(connect: Connect, platform: Simulator, monkeypatch: Any, tmp_path: Path) -> None:
-    connect(platform)
+def test_users_of_a_database(connect: Connect, simulator: Simulator, monkeypatch: Any, tmp_path: Path) -> None:
+    connect(simulator)
     monkeypatch.setenv("AIRFLOW_CONN_HR", json.dumps({"conn_type": "sqlite", "host": str(tmp_path / "hr.db")}))
     with closing(sqlite3.connect(tmp_path / "hr.db")) as database:
         database.execute("create table people (login_id integer, name text, enabled integer, groups text)")
@@ -200,13 +200,13 @@ def test_users_of_a_database(connect: Connect, platform: Simulator, monkeypatch:
     sql = "select login_id, name, enabled, groups as user_group_ids from people where name like '100 %'"
     operator = AnaplatCreateUsersOperator(task_id="users", users_sql=sql, sql_conn_id="hr", batch_size=1_000)
     assert operator.execute({})["created"] == 2_500
-    assert platform.platform.users["0"] == {"loginId": "0", "name": "100 % 0", "enabled": True}
-    assert platform.platform.users["7"]["userGroupIds"] == ["g1", "g2"]
+    assert simulator.platform.users["0"] == {"loginId": "0", "name": "100 % 0", "enabled": True}
+    assert simulator.platform.users["7"]["userGroupIds"] == ["g1", "g2"]
 
 
-def test_a_lost_answer_is_not_followed_by_a_second_request(connect: Connect, platform: Simulator) -> None:
-    connect(platform)
-    platform.inject("create_users", replies.cut(), after_act=True)
+def test_a_lost_answer_is_not_followed_by_a_second_request(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
+    simulator.inject("create_users", replies.cut(), after_act=True)
     with pytest.raises(AirflowFailException, match="2 users are in doubt: user0, user1"):
         create(people(2))
-    assert len(platform.requests("create_users")) == 1
+    assert len(simulator.requests("create_users")) == 1

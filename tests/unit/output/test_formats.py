@@ -39,17 +39,17 @@ TYPED = Table.of_rows(
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_null_and_the_empty_text_and_the_word_null_stay_apart(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+    simulator.platform.add_dataset("texts", TEXTS)
     path = tmp_path / f"texts.{file_format}"
     summary = export_rows(client, RowQuery("ds1", page_size=3), path, file_format)
     assert [row["text"] for row in read_back(path)] == [None, "", "null", 'quo"te, back\\slash\nand 😀 中']
     assert (summary.rows, summary.columns, summary.version, summary.bytes) == (4, 2, 1, path.stat().st_size)
 
 
-def test_parquet_has_types(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("typed", TYPED)
+def test_parquet_has_types(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("typed", TYPED)
     export_rows(client, RowQuery("ds1"), tmp_path / "t.parquet", "parquet")
     frame = pl.read_parquet(tmp_path / "t.parquet")
     assert frame.schema == {
@@ -63,8 +63,8 @@ def test_parquet_has_types(client: AnaplatClient, platform: Simulator, tmp_path:
     ]
 
 
-def test_ndjson_has_types(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("typed", TYPED)
+def test_ndjson_has_types(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("typed", TYPED)
     export_rows(client, RowQuery("ds1"), tmp_path / "t.ndjson", "ndjson")
     rows = read_back(tmp_path / "t.ndjson")
     assert rows[0]["long"] == 9223372036854775807
@@ -73,8 +73,8 @@ def test_ndjson_has_types(client: AnaplatClient, platform: Simulator, tmp_path: 
     assert set(rows[2].values()) == {None}
 
 
-def test_csv_has_the_platforms_own_text(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("typed", TYPED)
+def test_csv_has_the_platforms_own_text(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("typed", TYPED)
     export_rows(client, RowQuery("ds1", page_size=1), tmp_path / "t.csv", "csv")
     with (tmp_path / "t.csv").open(newline="") as file:
         rows = list(csv.reader(file))
@@ -84,9 +84,9 @@ def test_csv_has_the_platforms_own_text(client: AnaplatClient, platform: Simulat
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_dataset_without_rows_gives_a_valid_file(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(0))
+    simulator.platform.add_dataset("numbers", numbers(0))
     path = tmp_path / f"none.{file_format}"
     assert export_rows(client, RowQuery("ds1"), path, file_format).rows == 0
     assert read_back(path) == []
@@ -98,9 +98,9 @@ def test_a_dataset_without_rows_gives_a_valid_file(
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_two_columns_of_one_name_are_both_kept(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("twins", Table.of_rows([("a", "STRING"), ("a", "STRING")], [["left", "right"]]))
+    simulator.platform.add_dataset("twins", Table.of_rows([("a", "STRING"), ("a", "STRING")], [["left", "right"]]))
     path = tmp_path / f"twins.{file_format}"
     export_rows(client, RowQuery("ds1"), path, file_format)
     assert read_back(path) == [{"a": "left", "a (2)": "right"}]
@@ -115,9 +115,9 @@ BAD_CELLS = [
 
 @pytest.mark.parametrize(("fd_type", "cell"), BAD_CELLS)
 def test_a_cell_that_its_type_cannot_hold_is_named(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, fd_type: str, cell: str
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, fd_type: str, cell: str
 ) -> None:
-    platform.platform.add_dataset("bad", Table.of_rows([("c", fd_type)], [[None]] * 4 + [[cell]]))
+    simulator.platform.add_dataset("bad", Table.of_rows([("c", fd_type)], [[None]] * 4 + [[cell]]))
     with pytest.raises(AnaplatCellError, match=f"Column 'c', row 5 .*{cell!r} is not a {fd_type}"):
         export_rows(client, RowQuery("ds1", page_size=2), tmp_path / "x.parquet", "parquet")
     assert list(tmp_path.iterdir()) == []
@@ -126,22 +126,22 @@ def test_a_cell_that_its_type_cannot_hold_is_named(
 @pytest.mark.parametrize(("fd_type", "cell"), BAD_CELLS)
 def test_or_becomes_null_and_is_counted(
     client: AnaplatClient,
-    platform: Simulator,
+    simulator: Simulator,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     fd_type: str,
     cell: str,
 ) -> None:
-    platform.platform.add_dataset("bad", Table.of_rows([("c", fd_type)], [[cell], [None]]))
+    simulator.platform.add_dataset("bad", Table.of_rows([("c", fd_type)], [[cell], [None]]))
     export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet", on_cast_error="null")
     assert pl.read_parquet(tmp_path / "x.parquet")["c"].to_list() == [None, None]
     assert "1 cells did not fit" in caplog.text
 
 
 def test_json_has_no_word_for_an_infinite_number(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("bad", Table.of_rows([("c", "DOUBLE")], [["NaN"]]))
+    simulator.platform.add_dataset("bad", Table.of_rows([("c", "DOUBLE")], [["NaN"]]))
     with pytest.raises(AnaplatCellError, match="'NaN'"):
         export_rows(client, RowQuery("ds1"), tmp_path / "x.ndjson", "ndjson")
     export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet")
@@ -149,8 +149,8 @@ def test_json_has_no_word_for_an_infinite_number(
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "csv.zst", "ndjson", "ndjson.gz", "ndjson.zst"])
-def test_compression_by_suffix(client: AnaplatClient, platform: Simulator, tmp_path: Path, suffix: str) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_compression_by_suffix(client: AnaplatClient, simulator: Simulator, tmp_path: Path, suffix: str) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     path = tmp_path / f"texts.{suffix}"
     plan = ExportPlan(RowQuery("ds1", page_size=3), FileTarget(place_named(path, str(path), None, WriteOptions())))
     assert export_plan(client, plan).bytes == path.stat().st_size
@@ -165,9 +165,9 @@ def test_compression_by_suffix(client: AnaplatClient, platform: Simulator, tmp_p
 
 
 def test_the_same_rows_give_the_same_compressed_file(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+    simulator.platform.add_dataset("texts", TEXTS)
     for name in ("one.csv.gz", "two.csv.gz"):
         export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(Place(tmp_path / name, CsvSink(), ".gz"))))
     assert (tmp_path / "one.csv.gz").read_bytes() == (tmp_path / "two.csv.gz").read_bytes()
@@ -183,15 +183,15 @@ def test_the_same_rows_give_the_same_compressed_file(
     ],
 )
 def test_csv_as_its_reader_wants_it(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, sink: CsvSink, expected: bytes
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, sink: CsvSink, expected: bytes
 ) -> None:
-    platform.platform.add_dataset("t", Table.of_rows([("a", "STRING"), ("b", "STRING")], [["x,y", "é"]]))
+    simulator.platform.add_dataset("t", Table.of_rows([("a", "STRING"), ("b", "STRING")], [["x,y", "é"]]))
     export_plan(client, ExportPlan(RowQuery("ds1"), FileTarget(Place(tmp_path / "t.csv", sink))))
     assert (tmp_path / "t.csv").read_bytes() == expected
 
 
-def test_gb18030_with_compression(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("t", Table.of_rows([("城市", "STRING")], [["北京 😀"]] * 3))
+def test_gb18030_with_compression(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("t", Table.of_rows([("城市", "STRING")], [["北京 😀"]] * 3))
     sink = CsvSink(encoding="gb18030")
     export_plan(
         client, ExportPlan(RowQuery("ds1", page_size=1), FileTarget(Place(tmp_path / "t.csv.gz", sink, ".gz")))
@@ -201,9 +201,9 @@ def test_gb18030_with_compression(client: AnaplatClient, platform: Simulator, tm
 
 
 def test_parquet_keeps_what_the_platform_says_of_a_column(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(3))
+    simulator.platform.add_dataset("numbers", numbers(3))
     export_rows(client, RowQuery("ds1"), tmp_path / "n.parquet", "parquet")
     fields = arro3.io.read_parquet(tmp_path / "n.parquet").schema
     assert fields.field("n").metadata_str == {"fdType": "LONG", "metaType": "METRIC"}
@@ -218,10 +218,10 @@ def test_an_impossible_delimiter_is_refused(delimiter: str) -> None:
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_odd_column_names(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
     names = ["", "a\0b", "line\nbreak", "*", "^a$", "", "列"]
-    platform.platform.add_dataset("odd", Table.of_rows([(name, "STRING") for name in names], [list("1234567")]))
+    simulator.platform.add_dataset("odd", Table.of_rows([(name, "STRING") for name in names], [list("1234567")]))
     path = tmp_path / f"odd.{file_format}"
     export_rows(client, RowQuery("ds1"), path, file_format)
     assert list(read_back(path)[0]) == ["column 1", "a�b", "line\nbreak", "*", "^a$", "column 6", "列"]

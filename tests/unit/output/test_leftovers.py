@@ -46,8 +46,8 @@ def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.fixture(autouse=True)
-def thirty_rows(platform: Simulator) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def thirty_rows(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
 
 
 def left_of(path: Any, group: str = "") -> str:
@@ -93,13 +93,13 @@ def go_on() -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def begun(platform: Simulator, go_on: threading.Event) -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
+def begun(simulator: Simulator, go_on: threading.Event) -> Iterator[Callable[[Callable[[], Any]], Future[Any]]]:
     """Begin something that asks for rows 20 and on, and return when it has; the answer waits for ``go_on``."""
     with ThreadPoolExecutor() as pool:
 
         def begin(work: Callable[[], Any]) -> Future[Any]:
             asked = threading.Event()
-            platform.inject(
+            simulator.inject(
                 "read_rows", replies.hold(go_on), when=lambda body: body["offset"] == 20 and not asked.set()
             )
             future = pool.submit(work)

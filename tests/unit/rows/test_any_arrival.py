@@ -54,11 +54,11 @@ class Course:
     updates: dict[int, int | None]  # to so many rows, or as many as before
     delays: list[float]
 
-    def take(self, platform: Simulator) -> list[Table]:
+    def take(self, simulator: Simulator) -> list[Table]:
         """Set the platform up; return the versions of the dataset, which grow with each update."""
         versions = [version(1, self.rows)]
-        platform.platform.add_dataset("d", versions[0])
-        platform.platform.rows_per_answer = self.rows_per_answer
+        simulator.platform.add_dataset("d", versions[0])
+        simulator.platform.rows_per_answer = self.rows_per_answer
         asked: list[Any] = []
 
         def update(body: Any) -> bool:
@@ -66,14 +66,14 @@ class Course:
             if len(asked) in self.updates:
                 rows = self.updates[len(asked)]
                 versions.append(version(len(versions) + 1, self.rows if rows is None else rows))
-                platform.platform.refresh("ds1", versions[-1])
+                simulator.platform.refresh("ds1", versions[-1])
             return False
 
-        platform.inject("read_rows", replies.reset(), times=None, when=update)
+        simulator.inject("read_rows", replies.reset(), times=None, when=update)
         for request, number in self.faults.items():
-            platform.inject("read_rows", FAULTS[number], when=lambda _, at=request: len(asked) == at)
+            simulator.inject("read_rows", FAULTS[number], when=lambda _, at=request: len(asked) == at)
         for request, delay in enumerate(self.delays, 1):
-            platform.inject("read_rows", replies.slow(delay), when=lambda _, at=request: len(asked) == at)
+            simulator.inject("read_rows", replies.slow(delay), when=lambda _, at=request: len(asked) == at)
         return versions
 
 
@@ -110,14 +110,14 @@ AS_IT_HAPPENS = settings(
 @AS_IT_HAPPENS
 @given(course=COURSES, file_format=st.sampled_from(sorted(SINKS)), restarts=st.integers(0, 1))
 def test_a_file_is_the_whole_of_one_version_or_as_it_was(course: Course, file_format: str, restarts: int) -> None:
-    with Simulator() as platform, tempfile.TemporaryDirectory() as folder:
-        versions = course.take(platform)
+    with Simulator() as simulator, tempfile.TemporaryDirectory() as folder:
+        versions = course.take(simulator)
         path = Path(folder) / "rows"
         path.write_text("as it was")
         query = RowQuery("ds1", page_size=course.page_size, concurrency=course.concurrency)
         plan = ExportPlan(query, FileTarget(Place(path, SINKS[file_format])), max_restarts=restarts)
         try:
-            summary = export_rows(AnaplatClient(platform.url, platform.token, max_retries=1), plan)
+            summary = export_rows(AnaplatClient(simulator.url, simulator.token, max_retries=1), plan)
         except AnaplatError as error:
             event(type(error).__name__)
             assert course.faults or course.updates
@@ -154,13 +154,13 @@ def parts_before(folder: Path, number: int, file_format: str) -> dict[str, bytes
 def test_parts_are_together_the_whole_of_one_version_or_as_they_were(
     course: Course, file_format: str, restarts: int, rows_per_file: int, before: int
 ) -> None:
-    with Simulator() as platform, tempfile.TemporaryDirectory() as name:
-        versions = course.take(platform)
+    with Simulator() as simulator, tempfile.TemporaryDirectory() as name:
+        versions = course.take(simulator)
         folder = Path(name)
         earlier = parts_before(folder, before, file_format)
         query = RowQuery("ds1", page_size=course.page_size, concurrency=course.concurrency)
         target = PartsTarget(Place(folder, SINKS[file_format]), rows_per_file)
-        client = AnaplatClient(platform.url, platform.token, max_retries=1)
+        client = AnaplatClient(simulator.url, simulator.token, max_retries=1)
         try:
             summary = export_rows(client, ExportPlan(query, target, max_restarts=restarts))
         except AnaplatError as error:

@@ -32,11 +32,11 @@ from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_failed_export_leaves_the_file_as_it_was(
-    platform: Simulator, tmp_path: Path, file_format: FileFormat
+    simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    client = AnaplatClient(platform.url, platform.token, max_retries=0)
-    platform.platform.add_dataset("numbers", numbers(30))
-    platform.inject("read_rows", replies.reset(), when=lambda body: body["offset"] == 20)
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
+    simulator.platform.add_dataset("numbers", numbers(30))
+    simulator.inject("read_rows", replies.reset(), when=lambda body: body["offset"] == 20)
     path = tmp_path / f"numbers.{file_format}"
     path.write_text("as it was")
     with pytest.raises(Exception, match="broke the connection"):
@@ -47,10 +47,10 @@ def test_a_failed_export_leaves_the_file_as_it_was(
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_an_update_in_the_middle_publishes_nothing(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
-    refresh_at(platform, offset=20, times=1)
+    simulator.platform.add_dataset("numbers", numbers(30))
+    refresh_at(simulator, offset=20, times=1)
     with pytest.raises(AnaplatDatasetChangedError, match="version 1 became 2"):
         export_rows(client, QUERY, tmp_path / "x", file_format, on_change="fail")
     assert list(tmp_path.iterdir()) == []
@@ -58,18 +58,18 @@ def test_an_update_in_the_middle_publishes_nothing(
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_or_starts_again_from_nothing(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
-    refresh_at(platform, offset=20, times=2, table=numbers(25))
+    simulator.platform.add_dataset("numbers", numbers(30))
+    refresh_at(simulator, offset=20, times=2, table=numbers(25))
     summary = export_rows(client, QUERY, tmp_path / f"x.{file_format}", file_format, max_restarts=2)
     assert (summary.rows, summary.version) == (25, 3)
     assert len(read_back(tmp_path / f"x.{file_format}")) == 25
 
 
-def test_restarts_end(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
-    refresh_at(platform, offset=20, times=9)
+def test_restarts_end(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    refresh_at(simulator, offset=20, times=9)
     with pytest.raises(AnaplatDatasetChangedError, match="version 2 became 3"):
         export_rows(client, QUERY, tmp_path / "x.csv", "csv", max_restarts=1)
     assert list(tmp_path.iterdir()) == []
@@ -78,25 +78,25 @@ def test_restarts_end(client: AnaplatClient, platform: Simulator, tmp_path: Path
 QUERY = RowQuery("ds1", page_size=10, concurrency=1)
 
 
-def refresh_at(platform: Simulator, offset: int, times: int, table: Table | None = None) -> None:
+def refresh_at(simulator: Simulator, offset: int, times: int, table: Table | None = None) -> None:
     """Let the platform update its dataset just before it answers this page, so many times."""
     left = iter(range(times))
 
     def refresh(body: Any) -> bool:
         if body["offset"] == offset and next(left, None) is not None:
-            platform.platform.refresh("ds1", table)
+            simulator.platform.refresh("ds1", table)
         return False
 
-    platform.inject("read_rows", replies.reset(), times=None, when=refresh)
+    simulator.inject("read_rows", replies.reset(), times=None, when=refresh)
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_an_object_appears_when_it_is_complete(
-    client: AnaplatClient, platform: Simulator, file_format: FileFormat
+    client: AnaplatClient, simulator: Simulator, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     path = UPath(f"memory://exports/{file_format}/numbers")
-    platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+    simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
     with pytest.raises(Exception, match="refused"):
         export_rows(client, RowQuery("ds1", page_size=10), path, file_format)
     assert not path.exists()
@@ -105,9 +105,9 @@ def test_an_object_appears_when_it_is_complete(
 
 
 def test_a_place_that_cannot_be_written_is_named(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(3))
+    simulator.platform.add_dataset("numbers", numbers(3))
     (tmp_path / "file").touch()
     for path in (tmp_path / "file" / "below.csv", tmp_path, Path("/proc/none/x.csv"), Path("/dev/null")):
         with pytest.raises(AnaplatOutputError, match=str(path)):
@@ -135,11 +135,11 @@ export_rows(AnaplatClient(url, token), plan)
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_a_full_disk_is_named_and_nothing_is_left(
-    platform: Simulator, tmp_path: Path, file_format: FileFormat
+    simulator: Simulator, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(20_000))
+    simulator.platform.add_dataset("numbers", numbers(20_000))
     path = tmp_path / "numbers"
-    arguments = [platform.url, platform.token, str(path), file_format]
+    arguments = [simulator.url, simulator.token, str(path), file_format]
     result = subprocess.run(
         [sys.executable, "-c", DISK_FULL, *arguments], capture_output=True, text=True, check=False
     )
@@ -148,8 +148,8 @@ def test_a_full_disk_is_named_and_nothing_is_left(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_is_written_through(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(3))
+def test_a_link_is_written_through(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(3))
     (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
     export_rows(client, RowQuery("ds1"), tmp_path / "link.csv", "csv")
     assert (tmp_path / "link.csv").is_symlink()
@@ -159,9 +159,9 @@ def test_a_link_is_written_through(client: AnaplatClient, platform: Simulator, t
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("rows_per_file", [4, 10, 30, 100])
 def test_parts(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, file_format: FileFormat, rows_per_file: int
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat, rows_per_file: int
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     folder = tmp_path / "parts"
     summary = export_rows(client, QUERY, folder, file_format, rows_per_file=rows_per_file)
     manifest = json.loads((folder / "_manifest.json").read_text())
@@ -178,23 +178,23 @@ def test_parts(
 
 @pytest.mark.parametrize("options", [{"rows_per_file": 0}, {"rows_per_file": -1}, {"max_restarts": -1}])
 def test_impossible_options_are_refused(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, options: dict[str, int]
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, options: dict[str, int]
 ) -> None:
     with pytest.raises(AnaplatRequestError, match="at least"):
         export_rows(client, QUERY, tmp_path, "csv", **options)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_a_dataset_without_rows_has_one_part(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(0))
+def test_a_dataset_without_rows_has_one_part(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(0))
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     assert (tmp_path / "part-00001.csv").read_text() == "n,half\n"
 
 
 def test_fewer_parts_than_before_leave_none_of_the_old(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    dataset = simulator.platform.add_dataset("numbers", numbers(30))
     (tmp_path / "someone-elses.csv").touch()
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     dataset.table = numbers(15)
@@ -204,9 +204,9 @@ def test_fewer_parts_than_before_leave_none_of_the_old(
 
 
 def test_parts_of_an_export_that_died_while_it_published_are_removed(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(15))
+    simulator.platform.add_dataset("numbers", numbers(15))
     (tmp_path / "part-00009.csv").write_text("left by a process that died; no manifest names it")
     (tmp_path / "_manifest.json").write_text('{"files": [{"path": "../elsewhere"}]')
     (tmp_path.parent / "elsewhere").touch()
@@ -216,11 +216,11 @@ def test_parts_of_an_export_that_died_while_it_published_are_removed(
     assert (tmp_path.parent / "elsewhere").exists()
 
 
-def test_a_failed_export_sends_no_more_requests(platform: Simulator, tmp_path: Path) -> None:
+def test_a_failed_export_sends_no_more_requests(simulator: Simulator, tmp_path: Path) -> None:
     rows = [["x"], *([[str(i)] for i in range(99)])]
-    platform.platform.add_dataset("bad", Table.of_rows([("n", "INT")], rows))
-    platform.inject("read_rows", replies.http_status(503, retry_after="60"), times=None, when=_is_late)
-    client = AnaplatClient(platform.url, platform.token)
+    simulator.platform.add_dataset("bad", Table.of_rows([("n", "INT")], rows))
+    simulator.inject("read_rows", replies.http_status(503, retry_after="60"), times=None, when=_is_late)
+    client = AnaplatClient(simulator.url, simulator.token)
     before = set(threading.enumerate())
     with pytest.raises(AnaplatCellError), closing(client):
         export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "x.parquet", "parquet")
@@ -230,9 +230,9 @@ def test_a_failed_export_sends_no_more_requests(platform: Simulator, tmp_path: P
         assert not thread.is_alive()
 
 
-def test_an_export_whose_first_page_fails_leaves_no_thread(platform: Simulator, tmp_path: Path) -> None:
+def test_an_export_whose_first_page_fails_leaves_no_thread(simulator: Simulator, tmp_path: Path) -> None:
     before = set(threading.enumerate())
-    client = AnaplatClient(platform.url, platform.token)
+    client = AnaplatClient(simulator.url, simulator.token)
     with pytest.raises(AnaplatNotFoundError):
         export_rows(client, RowQuery("no such dataset"), tmp_path / "x.csv", "csv")
     started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
@@ -246,31 +246,31 @@ def _is_late(body: Any) -> bool:
 
 
 def test_parts_that_fail_leave_the_folder_as_it_was(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+    simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
     with pytest.raises(AnaplatPermissionError):
         export_rows(client, QUERY, tmp_path, "csv", rows_per_file=7)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_the_log_says_what_the_export_came_to(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(1234))
+    simulator.platform.add_dataset("numbers", numbers(1234))
     with caplog.at_level("INFO"):
         export_rows(client, RowQuery("ds1"), tmp_path / "x.csv", "csv")
     assert "Dataset ds1: exported 1,234 rows" in caplog.text
 
 
 def test_a_long_export_says_how_far_it_is(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(20))
-    platform.inject("read_rows", replies.slow(5.5), when=lambda body: body["offset"] == 10)
+    simulator.platform.add_dataset("numbers", numbers(20))
+    simulator.inject("read_rows", replies.slow(5.5), when=lambda body: body["offset"] == 10)
     with caplog.at_level("INFO"):
         export_rows(client, QUERY, tmp_path / "x.csv", "csv")
     lines = [record.getMessage() for record in caplog.records if "left" in record.getMessage()]
@@ -301,17 +301,17 @@ except TimedOut:
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_a_signal_ends_an_export(platform: Simulator, tmp_path: Path, file_format: FileFormat) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_a_signal_ends_an_export(simulator: Simulator, tmp_path: Path, file_format: FileFormat) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     asked, go_on = threading.Event(), threading.Event()
-    platform.inject("read_rows", replies.hold(go_on), times=None, when=lambda body: body["offset"] == 20)
-    platform.inject("read_rows", replies.slow(0), times=None, when=lambda _: bool(asked.set()))
-    arguments = [platform.url, platform.token, str(tmp_path / "numbers"), file_format]
+    simulator.inject("read_rows", replies.hold(go_on), times=None, when=lambda body: body["offset"] == 20)
+    simulator.inject("read_rows", replies.slow(0), times=None, when=lambda _: bool(asked.set()))
+    arguments = [simulator.url, simulator.token, str(tmp_path / "numbers"), file_format]
     with subprocess.Popen(
         [sys.executable, "-c", TIMED_OUT, *arguments], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        while len(platform.requests("read_rows")) < 3:
+        while len(simulator.requests("read_rows")) < 3:
             assert asked.wait(LONG)
             assert process.poll() is None
         process.send_signal(signal.SIGUSR1)

@@ -35,14 +35,14 @@ def read(client: AnaplatClient, **query: Any) -> list[int]:
     return [int(row[0]) for page in reader.pages() for row in page.frame.rows()]
 
 
-def misread(platform: Simulator, change: Change) -> None:
+def misread(simulator: Simulator, change: Change) -> None:
     """Let the platform answer each request for rows as if it had been another one."""
-    answer = platform.platform.answer
+    answer = simulator.platform.answer
 
     def misreading(operation: str, ids: Any, body: Any, query: Any) -> Reply:
         return answer(operation, ids, change(body) if operation == "read_rows" else body, query)
 
-    platform.platform.answer = misreading  # type: ignore[method-assign]
+    simulator.platform.answer = misreading  # type: ignore[method-assign]
 
 
 def ignored(body: dict[str, Any]) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def one_page_twice(body: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("rows_per_answer", [20, 60, 50_000])
 @pytest.mark.parametrize("change", [ignored, at_most(850), at_most(100), at_most(500), never_beyond_a_full_page])
 def test_rows_that_come_again_are_not_published(
-    client: AnaplatClient, platform: Simulator, change: Change, page_size: int, rows_per_answer: int
+    client: AnaplatClient, simulator: Simulator, change: Change, page_size: int, rows_per_answer: int
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(1000))
-    platform.platform.rows_per_answer = rows_per_answer
-    misread(platform, change)
+    simulator.platform.add_dataset("numbers", numbers(1000))
+    simulator.platform.rows_per_answer = rows_per_answer
+    misread(simulator, change)
     with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
         read(client, page_size=page_size)
 
@@ -82,10 +82,10 @@ def test_rows_that_come_again_are_not_published(
 @pytest.mark.parametrize("page_size", [300, 500, 600])
 @pytest.mark.parametrize("change", [ignored_up_to_the_end, one_page_twice])
 def test_nor_where_as_many_come_as_are_counted(
-    client: AnaplatClient, platform: Simulator, change: Change, page_size: int
+    client: AnaplatClient, simulator: Simulator, change: Change, page_size: int
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(1000))
-    misread(platform, change)
+    simulator.platform.add_dataset("numbers", numbers(1000))
+    misread(simulator, change)
     if change is one_page_twice:
         page_size = 100
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"at offset \d+ begins like .*Nothing"):
@@ -95,23 +95,23 @@ def test_nor_where_as_many_come_as_are_counted(
 @pytest.mark.parametrize("change", [ignored, at_most(10), at_most(500)])
 @pytest.mark.parametrize("page_size", [10, 25, 40, 500])
 def test_a_filtered_export_ends(
-    client: AnaplatClient, platform: Simulator, change: Change, page_size: int
+    client: AnaplatClient, simulator: Simulator, change: Change, page_size: int
 ) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(1000))
+    dataset = simulator.platform.add_dataset("numbers", numbers(1000))
     dataset.row_count = 1000
-    misread(platform, change)
+    misread(simulator, change)
     for condition in (FILTER, EVERYTHING) if change is ignored else (EVERYTHING,):
         with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
             read(client, page_size=page_size, filter=condition)
-    assert len(platform.requests("read_rows")) < 250
+    assert len(simulator.requests("read_rows")) < 250
 
 
 @pytest.mark.parametrize("filter_", [None, FILTER])
 def test_nor_are_the_first_rows_if_they_come_again(
-    client: AnaplatClient, platform: Simulator, filter_: Any
+    client: AnaplatClient, simulator: Simulator, filter_: Any
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(1000))
-    misread(platform, ignored)
+    simulator.platform.add_dataset("numbers", numbers(1000))
+    misread(simulator, ignored)
     with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError)):
         read(client, page_size=10, max_rows=20, filter=filter_)
 
@@ -119,10 +119,10 @@ def test_nor_are_the_first_rows_if_they_come_again(
 @pytest.mark.parametrize("filter_", [None, FILTER])
 @pytest.mark.parametrize("extra", [1, 30])
 def test_more_rows_than_were_asked_for_are_refused(
-    client: AnaplatClient, platform: Simulator, filter_: Any, extra: int
+    client: AnaplatClient, simulator: Simulator, filter_: Any, extra: int
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(40))
-    misread(platform, lambda body: {**body, "limit": body["limit"] + extra})
+    simulator.platform.add_dataset("numbers", numbers(40))
+    misread(simulator, lambda body: {**body, "limit": body["limit"] + extra})
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"10 rows were asked for at offset \d+, and"):
         read(client, page_size=10, filter=filter_)
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="more than"):
@@ -133,29 +133,29 @@ def test_more_rows_than_were_asked_for_are_refused(
 @pytest.mark.parametrize("rows_per_answer", [2, 7, 50_000])
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_rows_that_are_equal_are_all_read(
-    client: AnaplatClient, platform: Simulator, page_size: int, rows_per_answer: int, distinct: int
+    client: AnaplatClient, simulator: Simulator, page_size: int, rows_per_answer: int, distinct: int
 ) -> None:
     cells = [str(number % distinct) for number in range(50)]
-    platform.platform.add_dataset("same", Table.of_rows([("n", "INT")], [[cell] for cell in cells]))
-    platform.platform.rows_per_answer = rows_per_answer
+    simulator.platform.add_dataset("same", Table.of_rows([("n", "INT")], [[cell] for cell in cells]))
+    simulator.platform.rows_per_answer = rows_per_answer
     assert read(client, page_size=page_size) == [int(cell) for cell in cells]
 
 
 @pytest.mark.parametrize(("rows", "offsets"), [(35, [0, 10, 20, 30]), (40, [0, 10, 20, 30, 40]), (10, [0])])
 def test_the_end_is_asked_for_where_no_page_shows_it(
-    client: AnaplatClient, platform: Simulator, rows: int, offsets: list[int]
+    client: AnaplatClient, simulator: Simulator, rows: int, offsets: list[int]
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(rows))
+    simulator.platform.add_dataset("numbers", numbers(rows))
     read(client, page_size=10)
-    assert sorted(request.body["offset"] for request in platform.requests("read_rows")) == offsets
+    assert sorted(request.body["offset"] for request in simulator.requests("read_rows")) == offsets
 
 
-def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("numbers", numbers(40))
+def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("numbers", numbers(40))
     for fault in (refusal("offset", code=1012), http_status(500)):
-        platform.inject("read_rows", fault, when=lambda body: body["offset"] == 40)
+        simulator.inject("read_rows", fault, when=lambda body: body["offset"] == 40)
         assert read(client, page_size=10) == list(range(40))
-    platform.inject("read_rows", refusal("who?", code=1017), when=lambda body: body["offset"] == 40)
+    simulator.inject("read_rows", refusal("who?", code=1017), when=lambda body: body["offset"] == 40)
     with pytest.raises(errors.AnaplatAuthenticationError):
         read(client, page_size=10)
 
@@ -174,11 +174,11 @@ def said_instead(**fields: Any) -> Fault:
 @pytest.mark.parametrize("count", [-1, -(2**40)])
 @pytest.mark.parametrize("name", ["rowCount", "colCount"])
 def test_a_count_below_zero_is_no_answer(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path, name: str, count: int
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, name: str, count: int
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(40))
+    simulator.platform.add_dataset("numbers", numbers(40))
     (tmp_path / "rows.csv").write_text("before")
-    platform.inject("read_rows", said_instead(**{name: count}), times=2)
+    simulator.inject("read_rows", said_instead(**{name: count}), times=2)
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"{name}: .*greater than or equal to 0"):
         export_rows(client, RowQuery("ds1"), tmp_path / "rows.csv", "csv")
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=name):
@@ -187,18 +187,18 @@ def test_a_count_below_zero_is_no_answer(
 
 
 @pytest.mark.parametrize("offset", [0, 20])
-def test_rows_of_another_dataset_are_refused(client: AnaplatClient, platform: Simulator, offset: int) -> None:
-    platform.platform.add_dataset("numbers", numbers(40))
+def test_rows_of_another_dataset_are_refused(client: AnaplatClient, simulator: Simulator, offset: int) -> None:
+    simulator.platform.add_dataset("numbers", numbers(40))
     other = said_instead(dsId="ds2")
-    platform.inject("read_rows", other, when=lambda body: body["offset"] == offset, times=2)
+    simulator.inject("read_rows", other, when=lambda body: body["offset"] == offset, times=2)
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"dataset ds1 was asked for, and .* of ds2"):
         read(client, page_size=10)
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="ds1"):
         client.read_rows("ds1", offset=offset, limit=10)
 
 
-def test_a_count_that_is_too_low_is_found(client: AnaplatClient, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(40))
+def test_a_count_that_is_too_low_is_found(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(40))
     dataset.row_count = 20
     with pytest.raises(AnaplatRowCountError):
         read(client, page_size=10)

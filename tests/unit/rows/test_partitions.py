@@ -71,8 +71,10 @@ def test_partitions_are_whole_pages_and_hold_each_row_once(rows: int, partitions
 
 
 @pytest.mark.parametrize("rows", [0, 1, 10, 95, 100])
-def test_the_parts_hold_the_dataset(client: AnaplatClient, platform: Simulator, tmp_path: Path, rows: int) -> None:
-    platform.platform.add_dataset("numbers", numbers(rows))
+def test_the_parts_hold_the_dataset(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, rows: int
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(rows))
     manifest = export_all(client, tmp_path)
     assert column_n(tmp_path) == list(range(rows))
     assert manifest == json.loads((tmp_path / "_manifest.json").read_text())
@@ -81,8 +83,8 @@ def test_the_parts_hold_the_dataset(client: AnaplatClient, platform: Simulator, 
     assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
 
 
-def test_compressed_and_typed_parts(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(25))
+def test_compressed_and_typed_parts(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(25))
     export, parts = plan(client, tmp_path, sink=ParquetSink())
     how = RowsOfPart(RowQuery("ds1", page_size=10, sort_by="n"))
     for part in reversed(parts):
@@ -93,13 +95,13 @@ def test_compressed_and_typed_parts(client: AnaplatClient, platform: Simulator, 
 
 
 def test_a_dataset_updated_after_the_plan_is_not_published(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     export_all(client, tmp_path, key="before")
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
-    platform.platform.refresh("ds1", numbers(40))
+    simulator.platform.refresh("ds1", numbers(40))
     with pytest.raises(AnaplatDatasetChangedError, match=r"version 1 became 2.*rowCount 30 became 40"):
         export.export(client, CSV, parts[1])
     with pytest.raises(AnaplatUnplannedError, match=r"Part 2 .* missing"):
@@ -111,38 +113,38 @@ def test_a_dataset_updated_after_the_plan_is_not_published(
 
 
 def test_parts_of_another_plan_are_not_mixed_in(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path)
     for part in parts:
         export.export(client, CSV, part)
-    platform.platform.refresh("ds1", numbers(30))
+    simulator.platform.refresh("ds1", numbers(30))
     plan(client, tmp_path)
     with pytest.raises(AnaplatUnplannedError, match=r"Part 1 .* missing"):
         export.commit()
     assert published(tmp_path) == []
 
 
-def test_a_part_that_failed_is_exported_alone(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_a_part_that_failed_is_exported_alone(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
     export.export(client, CSV, parts[2])
-    platform.inject("read_rows", replies.refusal("no", code=1004))
+    simulator.inject("read_rows", replies.refusal("no", code=1004))
     with pytest.raises(AnaplatPermissionError):
         export.export(client, CSV, parts[1])
-    asked = len(platform.requests("read_rows"))
+    asked = len(simulator.requests("read_rows"))
     export.export(client, CSV, parts[1])
-    assert [request.body["offset"] for request in platform.requests("read_rows")[asked:]] == [10, 30]
+    assert [request.body["offset"] for request in simulator.requests("read_rows")[asked:]] == [10, 30]
     export.commit()
     assert column_n(tmp_path) == list(range(30))
 
 
 def test_a_commit_that_was_broken_off_can_be_run_again(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path)
     for part in parts:
         export.export(client, CSV, part)
@@ -158,9 +160,9 @@ def test_a_commit_that_was_broken_off_can_be_run_again(
 
 
 def test_a_commit_run_again_takes_no_part_of_another_export(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path)
     for part in parts:
         export.export(client, CSV, part)
@@ -169,31 +171,31 @@ def test_a_commit_run_again_takes_no_part_of_another_export(
     with pytest.raises(AnaplatOutputError):
         export.commit()
     in_the_way.rmdir()
-    platform.platform.refresh("ds1", OTHERS)
+    simulator.platform.refresh("ds1", OTHERS)
     export_all(client, tmp_path, key="b")
     export.commit()
     assert column_n(tmp_path) == list(range(30))
 
 
-def test_a_cleared_export_is_exported_anew(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_a_cleared_export_is_exported_anew(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     export_all(client, tmp_path)
-    platform.platform.refresh("ds1", OTHERS)
+    simulator.platform.refresh("ds1", OTHERS)
     assert export_all(client, tmp_path)["version"] == 2
     assert column_n(tmp_path) == list(range(100, 130))
     assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
 
 
 def test_an_attempt_that_outlives_its_plan_disturbs_no_other(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path)
 
     class LateSink(CsvSink):
         def write(self, *args: Any) -> None:
             super().write(*args)  # the rows of version 1
-            platform.platform.refresh("ds1", OTHERS)
+            simulator.platform.refresh("ds1", OTHERS)
             new, parts = plan(client, tmp_path)
             for part in parts:
                 new.export(client, CSV, part)
@@ -205,8 +207,10 @@ def test_an_attempt_that_outlives_its_plan_disturbs_no_other(
     assert column_n(tmp_path) == list(range(100, 130))
 
 
-def test_what_a_killed_attempt_left_is_removed(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_what_a_killed_attempt_left_is_removed(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
     (waiting,) = tmp_path.glob(".anaplat-*/*/")
@@ -217,12 +221,12 @@ def test_what_a_killed_attempt_left_is_removed(client: AnaplatClient, platform: 
     assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
 
 
-def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     export, parts = plan(client, tmp_path, key="a")
     for part in parts:
         export.export(client, CSV, part)
-    platform.platform.refresh("ds1", numbers(5))
+    simulator.platform.refresh("ds1", numbers(5))
     export_all(client, tmp_path, key="b")
     assert column_n(tmp_path) == list(range(5))
     export.commit()
@@ -230,9 +234,9 @@ def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, platform: S
 
 
 def test_rows_beyond_the_platforms_count_are_found(
-    client: AnaplatClient, platform: Simulator, tmp_path: Path
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(30))
+    dataset = simulator.platform.add_dataset("numbers", numbers(30))
     dataset.row_count = 25
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
@@ -240,8 +244,8 @@ def test_rows_beyond_the_platforms_count_are_found(
         export.export(client, CSV, parts[2])
 
 
-def test_rows_that_are_missing_are_found(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    dataset = platform.platform.add_dataset("numbers", numbers(30))
+def test_rows_that_are_missing_are_found(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(30))
     dataset.row_count = 45
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
@@ -249,8 +253,8 @@ def test_rows_that_are_missing_are_found(client: AnaplatClient, platform: Simula
         export.export(client, CSV, parts[2])
 
 
-def test_what_was_not_planned_is_refused(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_what_was_not_planned_is_refused(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     export = PartitionedExport(Place(tmp_path, CsvSink()), "k")
     with pytest.raises(AnaplatUnplannedError, match="no plan"):
         export.export(client, CSV, Partition(1, 0, 30))

@@ -35,8 +35,8 @@ EXPECTED = [
 ]
 
 
-def test_frames_are_typed_and_of_bounded_size(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("numbers", numbers(100))
+def test_frames_are_typed_and_of_bounded_size(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("numbers", numbers(100))
 
     frames = list(client.rows("ds1", page_size=30))
 
@@ -44,8 +44,8 @@ def test_frames_are_typed_and_of_bounded_size(client: AnaplatClient, platform: S
     assert pl.concat(frames).rows() == [(n, n / 2) for n in range(100)]
 
 
-def test_what_is_read_is_known_before_it_is_read(client: AnaplatClient, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("mixed", MIXED)
+def test_what_is_read_is_known_before_it_is_read(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("mixed", MIXED)
 
     rows = client.rows("ds1")
 
@@ -53,8 +53,8 @@ def test_what_is_read_is_known_before_it_is_read(client: AnaplatClient, platform
     assert (rows.expected_rows, rows.snapshot.version) == (3, dataset.version)
 
 
-def test_whoever_reads_arrow_reads_the_rows(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("mixed", MIXED)
+def test_whoever_reads_arrow_reads_the_rows(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("mixed", MIXED)
     duckdb = pytest.importorskip("duckdb")
     pyarrow = pytest.importorskip("pyarrow")
 
@@ -68,8 +68,8 @@ def test_whoever_reads_arrow_reads_the_rows(client: AnaplatClient, platform: Sim
 
 
 @pytest.mark.parametrize("df_type", ["polars", "pandas", "arrow"])
-def test_a_dataframe_has_all_rows(client: AnaplatClient, platform: Simulator, df_type: str) -> None:
-    platform.platform.add_dataset("mixed", MIXED)
+def test_a_dataframe_has_all_rows(client: AnaplatClient, simulator: Simulator, df_type: str) -> None:
+    simulator.platform.add_dataset("mixed", MIXED)
     if df_type != "polars":
         pytest.importorskip("pyarrow")
         pytest.importorskip("pandas")
@@ -81,8 +81,8 @@ def test_a_dataframe_has_all_rows(client: AnaplatClient, platform: Simulator, df
 
 
 @pytest.mark.parametrize("df_type", ["polars", "pandas", "arrow"])
-def test_a_dataset_without_rows_keeps_its_types(client: AnaplatClient, platform: Simulator, df_type: str) -> None:
-    platform.platform.add_dataset("mixed", Table.of_rows([("n", "LONG"), ("text", "STRING")], []))
+def test_a_dataset_without_rows_keeps_its_types(client: AnaplatClient, simulator: Simulator, df_type: str) -> None:
+    simulator.platform.add_dataset("mixed", Table.of_rows([("n", "LONG"), ("text", "STRING")], []))
     if df_type != "polars":
         pytest.importorskip("pyarrow")
         pytest.importorskip("pandas")
@@ -92,12 +92,12 @@ def test_a_dataset_without_rows_keeps_its_types(client: AnaplatClient, platform:
     assert (len(frame), dict(pl.DataFrame(frame).schema)) == (0, {"n": pl.Int64(), "text": pl.String()})
 
 
-def refreshed_at_60(platform: Simulator) -> Callable[[Any], bool]:
+def refreshed_at_60(simulator: Simulator) -> Callable[[Any], bool]:
     """Refresh the dataset when its rows from 60 on are asked for, which are then asked for again."""
 
     def refresh(body: Any) -> bool:
         if body["offset"] == 60:
-            platform.platform.refresh("ds1")
+            simulator.platform.refresh("ds1")
         return bool(body["offset"] == 60)
 
     return refresh
@@ -105,10 +105,10 @@ def refreshed_at_60(platform: Simulator) -> Callable[[Any], bool]:
 
 @pytest.mark.parametrize("read", [list, pl.DataFrame], ids=["frames", "arrow"])
 def test_an_update_in_the_middle_is_an_error(
-    client: AnaplatClient, platform: Simulator, read: Callable[[Any], Any]
+    client: AnaplatClient, simulator: Simulator, read: Callable[[Any], Any]
 ) -> None:
-    platform.platform.add_dataset("numbers", numbers(100))
-    platform.inject("read_rows", replies.reset(), when=refreshed_at_60(platform))
+    simulator.platform.add_dataset("numbers", numbers(100))
+    simulator.inject("read_rows", replies.reset(), when=refreshed_at_60(simulator))
     rows = client.rows("ds1", page_size=20, concurrency=1)
 
     with pytest.raises(Exception, match="was updated while its rows were being read") as raised:
@@ -119,8 +119,8 @@ def test_an_update_in_the_middle_is_an_error(
     assert len(client.get_df("ds1")) == 100
 
 
-def test_a_cell_that_does_not_fit_is_an_error_or_null(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("odd", Table.of_rows([("n", "LONG")], [["1"], ["two"]]))
+def test_a_cell_that_does_not_fit_is_an_error_or_null(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("odd", Table.of_rows([("n", "LONG")], [["1"], ["two"]]))
 
     with pytest.raises(AnaplatCellError, match="two"):
         client.get_df("ds1")
@@ -129,8 +129,8 @@ def test_a_cell_that_does_not_fit_is_an_error_or_null(client: AnaplatClient, pla
 
 
 @pytest.mark.parametrize("df_type", ["Polars", "csv", ""])
-def test_another_word_is_refused(client: AnaplatClient, platform: Simulator, df_type: str) -> None:
-    platform.platform.add_dataset("mixed", MIXED)
+def test_another_word_is_refused(client: AnaplatClient, simulator: Simulator, df_type: str) -> None:
+    simulator.platform.add_dataset("mixed", MIXED)
 
     with pytest.raises(AnaplatRequestError, match="df_type"):
         client.get_df("ds1", df_type)
@@ -138,8 +138,8 @@ def test_another_word_is_refused(client: AnaplatClient, platform: Simulator, df_
         client.rows("ds1", on_cast_error="ignore")
 
 
-def test_a_stream_is_read_once(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
+def test_a_stream_is_read_once(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
     rows = client.rows("ds1")
     list(rows)
 
@@ -147,9 +147,9 @@ def test_a_stream_is_read_once(client: AnaplatClient, platform: Simulator) -> No
         list(rows)
 
 
-def test_a_hook_reads_by_id_or_by_name(platform: Simulator, connect: Callable[..., None]) -> None:
-    platform.platform.add_dataset("numbers", numbers(5))
-    connect(platform)
+def test_a_hook_reads_by_id_or_by_name(simulator: Simulator, connect: Callable[..., None]) -> None:
+    simulator.platform.add_dataset("numbers", numbers(5))
+    connect(simulator)
 
     assert len(AnaplatHook().get_df("ds1")) == 5
     assert len(AnaplatHook().get_df(dataset="numbers", max_rows=3)) == 3

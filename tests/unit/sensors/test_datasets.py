@@ -61,17 +61,17 @@ def wait(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def connected(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0})
+def connected(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0})
 
 
-def statuses(platform: Simulator, words: Sequence[str | None]) -> None:
-    platform.platform.add_dataset("new", TEXTS, words)
+def statuses(simulator: Simulator, words: Sequence[str | None]) -> None:
+    simulator.platform.add_dataset("new", TEXTS, words)
 
 
-def test_it_ends_when_the_creation_is_done(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, [None, "处理中", "RUNNING", "FINISHED"])
-    dataset = platform.platform.datasets["ds1"].fields()
+def test_it_ends_when_the_creation_is_done(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, [None, "处理中", "RUNNING", "FINISHED"])
+    dataset = simulator.platform.datasets["ds1"].fields()
     assert wait() == {
         "dsId": "ds1",
         "name": "new",
@@ -82,56 +82,56 @@ def test_it_ends_when_the_creation_is_done(wait: Wait, platform: Simulator) -> N
         "ctime": dataset["ctime"],
         "utime": dataset["utime"],
     }
-    assert len(platform.requests("list_datasets")) == 4
+    assert len(simulator.requests("list_datasets")) == 4
 
 
 @pytest.mark.parametrize("arguments", [{}, {"retries": 3}])
-def test_a_failure_fails_at_once_and_for_good(wait: Wait, platform: Simulator, arguments: dict[str, int]) -> None:
-    statuses(platform, ["处理中", "FAILED"])
+def test_a_failure_fails_at_once_and_for_good(wait: Wait, simulator: Simulator, arguments: dict[str, int]) -> None:
+    statuses(simulator, ["处理中", "FAILED"])
     with pytest.raises(AirflowFailException, match="reports that dataset ds1 is 'FAILED'"):
         wait(**arguments)
-    assert len(platform.requests("list_datasets")) == 2
+    assert len(simulator.requests("list_datasets")) == 2
 
 
-def test_an_unknown_word_is_waited_for(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["新状态", "新状态", "FINISHED"])
+def test_an_unknown_word_is_waited_for(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["新状态", "新状态", "FINISHED"])
     assert wait()["status"] == "FINISHED"
 
 
-def test_or_fails_where_that_is_asked_for(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["处理中", "新状态"])
+def test_or_fails_where_that_is_asked_for(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["处理中", "新状态"])
     with pytest.raises(AirflowFailException, match=r"is '新状态' \(unknown\)"):
         wait(unknown_state="fail")
 
 
-def test_words_of_the_users_own(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["处理中", "完成"])
+def test_words_of_the_users_own(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["处理中", "完成"])
     assert wait(success_states=["完成"])["status"] == "完成"
 
 
-def test_words_of_failure_of_the_users_own(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["处理中", "失败"])
+def test_words_of_failure_of_the_users_own(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["处理中", "失败"])
     with pytest.raises(AirflowFailException, match="失败"):
         wait(failure_states=("失败",))
 
 
 @pytest.mark.parametrize("words", [["处理中"], [None], ["新状态"]])
-def test_it_ends_at_the_time_out(wait: Wait, platform: Simulator, words: list[str | None]) -> None:
-    statuses(platform, words)
+def test_it_ends_at_the_time_out(wait: Wait, simulator: Simulator, words: list[str | None]) -> None:
+    statuses(simulator, words)
     with pytest.raises(AirflowSensorTimeout):
         wait(timeout=0.3)
 
 
 @pytest.mark.parametrize("skip", ["soft_fail", "never_fail"])
-def test_a_time_out_skips_where_that_is_asked_for(wait: Wait, platform: Simulator, skip: str) -> None:
-    statuses(platform, ["处理中"])
+def test_a_time_out_skips_where_that_is_asked_for(wait: Wait, simulator: Simulator, skip: str) -> None:
+    statuses(simulator, ["处理中"])
     with pytest.raises(AirflowSkipException):
         wait(timeout=0.3, **{skip: True})
 
 
 @pytest.mark.parametrize("skip", ["soft_fail", "never_fail"])
-def test_a_failure_skips_where_that_is_asked_for(wait: Wait, platform: Simulator, skip: str) -> None:
-    statuses(platform, ["FAILED"])
+def test_a_failure_skips_where_that_is_asked_for(wait: Wait, simulator: Simulator, skip: str) -> None:
+    statuses(simulator, ["FAILED"])
     with pytest.raises(AirflowSkipException):
         wait(**{skip: True})
 
@@ -139,63 +139,65 @@ def test_a_failure_skips_where_that_is_asked_for(wait: Wait, platform: Simulator
 @pytest.mark.parametrize(
     "fault", [replies.reset(), replies.http_status(503), replies.http_status(429), replies.cut()]
 )
-def test_a_list_that_fails_for_a_while_is_tolerated(wait: Wait, platform: Simulator, fault: replies.Fault) -> None:
-    statuses(platform, ["处理中", "FINISHED"])
-    platform.inject("list_datasets", fault, times=2)
+def test_a_list_that_fails_for_a_while_is_tolerated(
+    wait: Wait, simulator: Simulator, fault: replies.Fault
+) -> None:
+    statuses(simulator, ["处理中", "FINISHED"])
+    simulator.inject("list_datasets", fault, times=2)
     assert wait(max_poll_failures=3)["status"] == "FINISHED"
 
 
-def test_failures_that_are_not_in_a_row_are_not_added_up(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["处理中", "处理中", "FINISHED"])
+def test_failures_that_are_not_in_a_row_are_not_added_up(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["处理中", "处理中", "FINISHED"])
     seen = iter([True, False, True, False, True, False])
-    platform.inject("list_datasets", replies.reset(), times=None, when=lambda _: next(seen, False))
+    simulator.inject("list_datasets", replies.reset(), times=None, when=lambda _: next(seen, False))
     assert wait(max_poll_failures=2)["status"] == "FINISHED"
 
 
-def test_a_list_that_keeps_failing_ends_in_its_own_error(wait: Wait, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503), times=None)
+def test_a_list_that_keeps_failing_ends_in_its_own_error(wait: Wait, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503), times=None)
     with pytest.raises(errors.AnaplatServerError, match="503"):
         wait(max_poll_failures=3)
-    assert len(platform.requests("list_datasets")) == 3
+    assert len(simulator.requests("list_datasets")) == 3
 
 
-def test_and_skips_where_never_fail_is_set(wait: Wait, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503), times=None)
+def test_and_skips_where_never_fail_is_set(wait: Wait, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503), times=None)
     with pytest.raises(AirflowSkipException):
         wait(max_poll_failures=2, never_fail=True)
 
 
-def test_but_does_not_skip_where_soft_fail_is(wait: Wait, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503), times=None)
+def test_but_does_not_skip_where_soft_fail_is(wait: Wait, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503), times=None)
     with pytest.raises(errors.AnaplatServerError):
         wait(max_poll_failures=2, soft_fail=True)
 
 
-def test_a_list_that_is_down_until_the_time_out_is_a_time_out(wait: Wait, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503), times=None)
+def test_a_list_that_is_down_until_the_time_out_is_a_time_out(wait: Wait, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503), times=None)
     with pytest.raises(AirflowSensorTimeout):
         wait(timeout=0.3, max_poll_failures=1000)
 
 
-def test_it_looks_before_it_gives_up(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["FINISHED"])
+def test_it_looks_before_it_gives_up(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["FINISHED"])
     assert wait(timeout=0)["status"] == "FINISHED"
 
 
-def test_a_long_retry_after_does_not_outlast_the_time_out(wait: Wait, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(429, retry_after="86400"), times=None)
+def test_a_long_retry_after_does_not_outlast_the_time_out(wait: Wait, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(429, retry_after="86400"), times=None)
     with pytest.raises(AirflowSensorTimeout):
         wait(timeout=0.5)
 
 
-def test_silent_fail_polls_on(wait: Wait, platform: Simulator) -> None:
-    statuses(platform, ["FINISHED"])
-    platform.inject("list_datasets", replies.refusal("no", code=1004), times=3)
+def test_silent_fail_polls_on(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["FINISHED"])
+    simulator.inject("list_datasets", replies.refusal("no", code=1004), times=3)
     assert wait(silent_fail=True, max_poll_failures=1)["status"] == "FINISHED"
 
 
-def test_the_error_keeps_what_it_knows(wait: Wait, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503, retry_after="0"), times=None)
+def test_the_error_keeps_what_it_knows(wait: Wait, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503, retry_after="0"), times=None)
     with pytest.raises(errors.AnaplatServerError) as raised:
         wait(max_poll_failures=1)
     assert (raised.value.status, raised.value.retry_after) == (503, 0)
@@ -208,12 +210,12 @@ def test_what_nobody_foresaw_is_an_error_too(wait: Wait, monkeypatch: pytest.Mon
         wait()
 
 
-def test_a_wrong_token_is_an_error_at_once(wait: Wait, connect: Connect, platform: Simulator) -> None:
-    connect(platform, password="not-the-token")
+def test_a_wrong_token_is_an_error_at_once(wait: Wait, connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, password="not-the-token")
     with pytest.raises(errors.AnaplatAuthenticationError) as raised:
         wait()
     assert "not-the-token" not in str(raised.value)
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
 def test_a_connection_that_cannot_work_is_named(wait: Wait, connect: Connect) -> None:
@@ -222,11 +224,11 @@ def test_a_connection_that_cannot_work_is_named(wait: Wait, connect: Connect) ->
         wait()
 
 
-def test_the_trigger_holds_no_secret_and_a_deadline(platform: Simulator) -> None:
+def test_the_trigger_holds_no_secret_and_a_deadline(simulator: Simulator) -> None:
     with pytest.raises(TaskDeferred) as raised:
         sensor(timeout=100, deferrable=True).execute({})
     _, kwargs = raised.value.trigger.serialize()
-    assert platform.token not in json.dumps(kwargs)
+    assert simulator.token not in json.dumps(kwargs)
     assert kwargs["version"] == 2
     assert raised.value.timeout == timedelta(seconds=160.1)
 
@@ -249,17 +251,17 @@ def test_an_event_that_is_not_understood_fails_the_task(event: dict[str, Any] | 
         sensor().execute_complete({}, event)
 
 
-def test_polling_does_not_block_the_event_loop(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0, "read_timeout": 10})
-    statuses(platform, ["FINISHED"])
+def test_polling_does_not_block_the_event_loop(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0, "read_timeout": 10})
+    statuses(simulator, ["FINISHED"])
     go_on = threading.Event()
-    platform.inject("list_datasets", replies.hold(go_on))
+    simulator.inject("list_datasets", replies.hold(go_on))
     with pytest.raises(TaskDeferred) as raised:
         sensor(deferrable=True, max_poll_failures=1).execute({})
 
     async def answer_once_the_loop_has_turned() -> Any:
         waiting = asyncio.create_task(_first_event(raised.value.trigger))
-        while not platform.requests("list_datasets"):
+        while not simulator.requests("list_datasets"):
             await asyncio.sleep(0.01)
         assert not waiting.done()
         go_on.set()

@@ -59,8 +59,8 @@ def wait(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def connected(connect: Callable[..., None], platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0})
+def connected(connect: Callable[..., None], simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0})
 
 
 def fresh(wait: Callable[..., Any], **arguments: Any) -> Any:
@@ -70,50 +70,50 @@ def fresh(wait: Callable[..., Any], **arguments: Any) -> Any:
 @pytest.mark.parametrize(
     "newer_than", [NOON, str(NOON), NOON.isoformat(), "2026-03-01T20:00:00+08:00", "2026-03-01"]
 )
-def test_an_update_at_or_after_the_moment_is_fresh(wait: Any, platform: Simulator, newer_than: Any) -> None:
-    platform.platform.add_dataset("sales", TEXTS).utime = NOON
+def test_an_update_at_or_after_the_moment_is_fresh(wait: Any, simulator: Simulator, newer_than: Any) -> None:
+    simulator.platform.add_dataset("sales", TEXTS).utime = NOON
     found = fresh(wait, newer_than=newer_than)
     assert (found["dsId"], found["utime"]) == ("ds1", "2026-03-01 12:00:00+0000")
 
 
 @pytest.mark.parametrize("word", ["FINISHED", "FAILED", "新状态"])
-def test_an_older_one_is_waited_beyond_whatever_its_state(wait: Any, platform: Simulator, word: str) -> None:
-    dataset = platform.platform.add_dataset("sales", TEXTS, [word])
+def test_an_older_one_is_waited_beyond_whatever_its_state(wait: Any, simulator: Simulator, word: str) -> None:
+    dataset = simulator.platform.add_dataset("sales", TEXTS, [word])
     dataset.utime = NOON - timedelta(seconds=1)
     with pytest.raises(AirflowSensorTimeout):
         fresh(wait, timeout=0.2, unknown_state="fail")
 
 
-def test_an_update_that_comes_while_waiting_ends_it(wait: Any, platform: Simulator) -> None:
-    dataset = platform.platform.add_dataset("sales", TEXTS, ["FINISHED", "RUNNING", "FINISHED"])
+def test_an_update_that_comes_while_waiting_ends_it(wait: Any, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("sales", TEXTS, ["FINISHED", "RUNNING", "FINISHED"])
     dataset.utime = NOON - timedelta(days=1)
     dataset.updating = True
     assert fresh(wait)["status"] == "FINISHED"
-    assert len(platform.requests("list_datasets")) == 3
+    assert len(simulator.requests("list_datasets")) == 3
 
 
-def test_a_fresh_failure_fails(wait: Any, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", TEXTS, ["FAILED"]).utime = NOON
+def test_a_fresh_failure_fails(wait: Any, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", TEXTS, ["FAILED"]).utime = NOON
     with pytest.raises(AirflowFailException, match="'FAILED', last updated 2026-03-01"):
         fresh(wait)
 
 
 @pytest.mark.parametrize("given", ["tomorrow", "now", "20:00:00+08:00", "20:00", "", "2026", "P1D", None, 7])
-def test_what_is_no_moment_is_named(wait: Any, platform: Simulator, given: Any) -> None:
-    platform.platform.add_dataset("sales", TEXTS)
+def test_what_is_no_moment_is_named(wait: Any, simulator: Simulator, given: Any) -> None:
+    simulator.platform.add_dataset("sales", TEXTS)
     with pytest.raises(errors.AnaplatRequestError, match=re.escape(f"newer_than is {given!r}")):
         fresh(wait, newer_than=given)
 
 
-def test_a_text_is_no_list_of_words(wait: Any, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", TEXTS)
+def test_a_text_is_no_list_of_words(wait: Any, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", TEXTS)
     with pytest.raises(errors.AnaplatRequestError, match="success_states and failure_states must be lists"):
         fresh(wait, success_states="FINISHED")
 
 
-def test_a_text_is_no_list_of_subscriptions(wait: Any, platform: Simulator) -> None:
+def test_a_text_is_no_list_of_subscriptions(wait: Any, simulator: Simulator) -> None:
     with pytest.raises(errors.AnaplatRequestError, match="subscription_ids is the text 'sc1'"):
-        sent(wait, platform, plan("s"), plan("c"), plan("1"), subscription_ids="sc1")
+        sent(wait, simulator, plan("s"), plan("c"), plan("1"), subscription_ids="sc1")
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def plan(
             "lastSendStatus": status, "cron": {"cronType": "DAILY"}, **fields}  # fmt: skip
 
 
-def sent(wait: Callable[..., Any], platform: Simulator, *plans: dict[str, Any], **arguments: Any) -> Any:
-    platform.platform.subscriptions = {plan["scId"]: plan for plan in plans}
+def sent(wait: Callable[..., Any], simulator: Simulator, *plans: dict[str, Any], **arguments: Any) -> Any:
+    simulator.platform.subscriptions = {plan["scId"]: plan for plan in plans}
     given = {"subscription_ids": ["a", "b"], "sent_after": NOON.isoformat(), **arguments}
     return wait(AnaplatSubscriptionSensor, **given)
 
 
-def test_all_subscriptions_sent(wait: Any, platform: Simulator) -> None:
-    found = sent(wait, platform, plan("a"), plan("b", NOON + timedelta(hours=1)))
+def test_all_subscriptions_sent(wait: Any, simulator: Simulator) -> None:
+    found = sent(wait, simulator, plan("a"), plan("b", NOON + timedelta(hours=1)))
     millis = int(NOON.timestamp() * 1000)
     nothing = {"scType": None, "resourceId": None}
     assert found["subscriptions"] == [
@@ -157,17 +157,17 @@ def test_all_subscriptions_sent(wait: Any, platform: Simulator) -> None:
             "lastSendStatus": "SUCCESS",
         },
     ]
-    assert platform.requests("get_subscriptions")[0].body["scIds"] == ["a", "b"]
+    assert simulator.requests("get_subscriptions")[0].body["scIds"] == ["a", "b"]
 
 
-def test_a_plan_that_is_named_twice_is_one_plan(wait: Any, platform: Simulator) -> None:
-    found = sent(wait, platform, plan("a"), subscription_ids=["a", "a"])
+def test_a_plan_that_is_named_twice_is_one_plan(wait: Any, simulator: Simulator) -> None:
+    found = sent(wait, simulator, plan("a"), subscription_ids=["a", "a"])
     assert [plan["scId"] for plan in found["subscriptions"]] == ["a"]
 
 
-def test_no_plan_is_no_success(wait: Any, platform: Simulator) -> None:
+def test_no_plan_is_no_success(wait: Any, simulator: Simulator) -> None:
     with pytest.raises(errors.AnaplatRequestError, match="subscription_ids is empty"):
-        sent(wait, platform, plan("a"), subscription_ids=[])
+        sent(wait, simulator, plan("a"), subscription_ids=[])
 
 
 @pytest.mark.parametrize(
@@ -179,9 +179,9 @@ def test_no_plan_is_no_success(wait: Any, platform: Simulator) -> None:
         plan("b", NOON, "SENDING"),
     ],
 )
-def test_one_that_is_late_is_waited_for(wait: Any, platform: Simulator, late: dict[str, Any]) -> None:
+def test_one_that_is_late_is_waited_for(wait: Any, simulator: Simulator, late: dict[str, Any]) -> None:
     with pytest.raises(AirflowSensorTimeout, match=r"timed out|plan b"):  # as Airflow or the wait itself ends it
-        sent(wait, platform, plan("a"), late, timeout=0.2)
+        sent(wait, simulator, plan("a"), late, timeout=0.2)
 
 
 @pytest.mark.parametrize(
@@ -193,19 +193,19 @@ def test_one_that_is_late_is_waited_for(wait: Any, platform: Simulator, late: di
     ],
 )
 def test_one_that_failed_or_never_will_be_fails_at_once(
-    wait: Any, platform: Simulator, bad: dict[str, Any], says: str
+    wait: Any, simulator: Simulator, bad: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=says):
-        sent(wait, platform, plan("a", NOON - timedelta(days=1)), bad)
+        sent(wait, simulator, plan("a", NOON - timedelta(days=1)), bad)
 
 
-def test_an_unknown_word_fails_where_that_is_asked_for(wait: Any, platform: Simulator) -> None:
+def test_an_unknown_word_fails_where_that_is_asked_for(wait: Any, simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match=r"SENDING.*\(unknown\)"):
-        sent(wait, platform, plan("a"), plan("b", NOON, "SENDING"), unknown_state="fail")
+        sent(wait, simulator, plan("a"), plan("b", NOON, "SENDING"), unknown_state="fail")
 
 
-def test_arguments_of_an_older_version_still_load(platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", TEXTS)
+def test_arguments_of_an_older_version_still_load(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", TEXTS)
     trigger = AnaplatDatasetTaskTrigger(
         ds_id="ds1", anaplat_conn_id="anaplat_default", poll_interval=0.05, deadline=4e9,
         success_states=["FINISHED"], failure_states=["FAILED"], unknown_state="wait", max_poll_failures=3,

@@ -57,20 +57,20 @@ def wait(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def connected(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0})
+def connected(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0})
 
 
-def says(platform: Simulator, *answers: tuple[Any, Any], task_id: str = "t/1") -> None:
-    platform.platform.tasks[task_id] = [{"status": status, "result": result} for status, result in answers]
+def says(simulator: Simulator, *answers: tuple[Any, Any], task_id: str = "t/1") -> None:
+    simulator.platform.tasks[task_id] = [{"status": status, "result": result} for status, result in answers]
 
 
-def test_the_task_is_asked_for_until_it_is_done(wait: Wait, platform: Simulator) -> None:
-    says(platform, ("已提交", "处理中"), ("FINISHED", "处理中"), ("FINISHED", None))
+def test_the_task_is_asked_for_until_it_is_done(wait: Wait, simulator: Simulator) -> None:
+    says(simulator, ("已提交", "处理中"), ("FINISHED", "处理中"), ("FINISHED", None))
     assert wait() == {"dsId": "ds1", "taskId": "t/1", "status": "FINISHED", "result": None}
-    assert len(platform.requests("get_task")) == 3
-    assert platform.requests("list_datasets") == []
-    assert platform.requests("get_task")[0].body == {}
+    assert len(simulator.requests("get_task")) == 3
+    assert simulator.requests("list_datasets") == []
+    assert simulator.requests("get_task")[0].body == {}
 
 
 @pytest.mark.parametrize(
@@ -84,16 +84,16 @@ def test_the_task_is_asked_for_until_it_is_done(wait: Wait, platform: Simulator)
     ],
 )
 def test_a_failure_in_a_word_or_an_object_fails_the_task(
-    wait: Wait, platform: Simulator, answer: tuple[Any, Any], seen: str
+    wait: Wait, simulator: Simulator, answer: tuple[Any, Any], seen: str
 ) -> None:
-    says(platform, ("已提交", "处理中"), answer)
+    says(simulator, ("已提交", "处理中"), answer)
     with pytest.raises(AirflowFailException, match=f"reports that task t/1 is .*{seen}"):
         wait()
 
 
 @pytest.mark.parametrize("answer", [("新状态", "FINISHED"), ("FINISHED", "新状态"), (None, None), (None, {})])
-def test_an_unknown_word_is_never_a_success(wait: Wait, platform: Simulator, answer: tuple[Any, Any]) -> None:
-    says(platform, answer)
+def test_an_unknown_word_is_never_a_success(wait: Wait, simulator: Simulator, answer: tuple[Any, Any]) -> None:
+    says(simulator, answer)
     with pytest.raises(AirflowSensorTimeout):
         wait(timeout=0.3)
     with pytest.raises(AirflowFailException, match="unknown"):
@@ -103,15 +103,15 @@ def test_an_unknown_word_is_never_a_success(wait: Wait, platform: Simulator, ans
 @pytest.mark.parametrize(
     "answer", [("已提交", "FINISHED"), ("FINISHED", {"rows": 3}), (None, "FINISHED"), ("完成", " ")]
 )
-def test_the_result_counts_before_the_status(wait: Wait, platform: Simulator, answer: tuple[Any, Any]) -> None:
-    says(platform, answer)
+def test_the_result_counts_before_the_status(wait: Wait, simulator: Simulator, answer: tuple[Any, Any]) -> None:
+    says(simulator, answer)
     assert wait(success_states=("FINISHED", "完成"))["taskId"] == "t/1"
 
 
-def test_without_a_task_the_list_is_watched(wait: Wait, platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", TEXTS)
+def test_without_a_task_the_list_is_watched(wait: Wait, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", TEXTS)
     assert wait(platform_task_id=None)["rowCount"] == 4
-    assert platform.requests("get_task") == []
+    assert simulator.requests("get_task") == []
 
 
 def test_a_task_that_does_not_exist_is_an_error_at_once(wait: Wait) -> None:
@@ -119,9 +119,9 @@ def test_a_task_that_does_not_exist_is_an_error_at_once(wait: Wait) -> None:
         wait()
 
 
-def test_a_call_that_fails_for_a_while_is_tolerated(wait: Wait, platform: Simulator) -> None:
-    says(platform, ("FINISHED", None))
-    platform.inject("get_task", replies.http_status(503), times=2)
+def test_a_call_that_fails_for_a_while_is_tolerated(wait: Wait, simulator: Simulator) -> None:
+    says(simulator, ("FINISHED", None))
+    simulator.inject("get_task", replies.http_status(503), times=2)
     assert wait(max_poll_failures=3)["status"] == "FINISHED"
 
 
@@ -129,17 +129,17 @@ HEADER = {"path": "/public-api/data-source/{taskId}/columns", "method": "post", 
 
 
 def test_how_to_ask_comes_from_the_arguments_or_the_connection(
-    wait: Wait, platform: Simulator, connect: Connect
+    wait: Wait, simulator: Simulator, connect: Connect
 ) -> None:
     answer = replies.content(b'{"result": "ok", "response": {"taskId": "t/1", "status": "FINISHED"}}')
-    platform.inject("get_columns", answer, times=None)
+    simulator.inject("get_columns", answer, times=None)
     assert wait(platform_task_id="ds1", task_status=HEADER)["status"] == "FINISHED"
-    connect(platform, extra={"task_status": json.dumps(HEADER)})
+    connect(simulator, extra={"task_status": json.dumps(HEADER)})
     assert wait(platform_task_id="ds1")["status"] == "FINISHED"
-    for request in platform.requests("get_columns"):
+    for request in simulator.requests("get_columns"):
         assert request.path == "/public-api/data-source/ds1/columns"
-        assert request.headers["x-auth-token"] == platform.token
-    says(platform, ("FINISHED", None))
+        assert request.headers["x-auth-token"] == simulator.token
+    says(simulator, ("FINISHED", None))
     call = {
         "path": "/public-api/task/status",
         "method": "GET",
@@ -153,16 +153,16 @@ def test_how_to_ask_comes_from_the_arguments_or_the_connection(
     "call", [{"pth": "/public-api/x"}, {"auth_in": "cookie"}, {"params": "taskId"}, {"path": "/elsewhere"}]
 )
 def test_a_call_that_cannot_be_is_refused_before_it_is_sent(
-    wait: Wait, platform: Simulator, call: dict[str, Any]
+    wait: Wait, simulator: Simulator, call: dict[str, Any]
 ) -> None:
     with pytest.raises(errors.AnaplatRequestError, match=r"task_status is unusable|is refused"):
         wait(task_status=call)
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
-def test_deferred_sensors_of_different_tasks_ask_apart_and_of_one_together(platform: Simulator) -> None:
-    says(platform, ("FINISHED", None), task_id="t1")
-    says(platform, ("处理中", None), ("FINISHED", None), task_id="t2")
+def test_deferred_sensors_of_different_tasks_ask_apart_and_of_one_together(simulator: Simulator) -> None:
+    says(simulator, ("FINISHED", None), task_id="t1")
+    says(simulator, ("处理中", None), ("FINISHED", None), task_id="t2")
 
     async def wait_for_all() -> list[Any]:
         tasks = ("t1", "t2", "t2")
@@ -171,11 +171,11 @@ def test_deferred_sensors_of_different_tasks_ask_apart_and_of_one_together(platf
 
     events = asyncio.run(wait_for_all())
     assert [event["result"]["taskId"] for event in events] == ["t1", "t2", "t2"]
-    assert len(platform.requests("get_task")) == 3
+    assert len(simulator.requests("get_task")) == 3
 
 
-def test_arguments_of_a_trigger_from_before_still_load(platform: Simulator) -> None:
-    platform.platform.add_dataset("sales", TEXTS)
+def test_arguments_of_a_trigger_from_before_still_load(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("sales", TEXTS)
     _, kwargs = trigger_of().serialize()
     for name in ("probe", "platform_task_id", "task_status"):
         del kwargs[name]
@@ -198,9 +198,9 @@ def test_no_message_and_no_log_shows_the_token_in_the_query(
     fault: replies.Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with Simulator(token="secret/t0ken") as platform:
-        platform.inject("get_task", fault)
-        client = AnaplatClient(platform.url, platform.token, max_retries=0)
+    with Simulator(token="secret/t0ken") as simulator:
+        simulator.inject("get_task", fault)
+        client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
         try:
             said = str(client.find_task(["t1"]).get("t1"))
         except errors.AnaplatError as error:
@@ -210,9 +210,9 @@ def test_no_message_and_no_log_shows_the_token_in_the_query(
 
 def test_what_is_logged_of_the_address_is_the_rest_of_it(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "urllib3.connectionpool")
-    with Simulator(token="secret/t0ken") as platform:
-        says(platform, ("FINISHED", None), task_id="t1")
-        AnaplatClient(platform.url, platform.token).find_task(["t1"])
+    with Simulator(token="secret/t0ken") as simulator:
+        says(simulator, ("FINISHED", None), task_id="t1")
+        AnaplatClient(simulator.url, simulator.token).find_task(["t1"])
     assert "/public-api/task/status?taskId=t1&token=***" in caplog.text
     assert "t0ken" not in caplog.text
 

@@ -17,20 +17,20 @@ from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.tables import rows_json
 
 
-def post(platform: Simulator, path: str, body: Any, **headers: str) -> requests.Response:
+def post(simulator: Simulator, path: str, body: Any, **headers: str) -> requests.Response:
     headers = {"content-type": "application/json", **headers}
     data = body if isinstance(body, bytes) else json.dumps(body)
-    return requests.post(f"{platform.url}/public-api/{path}", data=data, headers=headers, timeout=LONG)
+    return requests.post(f"{simulator.url}/public-api/{path}", data=data, headers=headers, timeout=LONG)
 
 
-def test_only_post(platform: Simulator) -> None:
-    assert requests.get(f"{platform.url}/public-api/data-source/list", timeout=LONG).status_code == 405
+def test_only_post(simulator: Simulator) -> None:
+    assert requests.get(f"{simulator.url}/public-api/data-source/list", timeout=LONG).status_code == 405
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"not json", b"null"])
-def test_the_body_is_a_json_object(platform: Simulator, body: bytes) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
-    answer = post(platform, "data-source/ds1/columns", body, **{"x-auth-token": platform.token})
+def test_the_body_is_a_json_object(simulator: Simulator, body: bytes) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
+    answer = post(simulator, "data-source/ds1/columns", body, **{"x-auth-token": simulator.token})
     assert (answer.status_code, answer.json()["result"]) == (500, "fail")
 
 
@@ -44,22 +44,22 @@ def test_the_body_is_a_json_object(platform: Simulator, body: bytes) -> None:
     ],
 )
 def test_the_token_is_in_its_place(
-    platform: Simulator, path: str, body: dict[str, str], headers: dict[str, str]
+    simulator: Simulator, path: str, body: dict[str, str], headers: dict[str, str]
 ) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
-    answer = post(platform, path, body, **headers)
+    simulator.platform.add_dataset("texts", TEXTS)
+    answer = post(simulator, path, body, **headers)
     assert (answer.status_code, answer.json()["error"]["status"]) == (403, 1018)
 
 
-def test_no_more_than_50_000_rows(platform: Simulator) -> None:
-    platform.platform.add_dataset("texts", TEXTS)
-    answer = post(platform, "data-source/ds1/data", {"limit": 50_001}, **{"x-auth-token": platform.token})
+def test_no_more_than_50_000_rows(simulator: Simulator) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
+    answer = post(simulator, "data-source/ds1/data", {"limit": 50_001}, **{"x-auth-token": simulator.token})
     assert answer.json()["error"]["status"] == 1012
 
 
 def test_a_creation_takes_its_polls(client: AnaplatClient) -> None:
-    with Simulator({"t": TEXTS}, creation_statuses=(None, "处理中", "FINISHED")) as platform:
-        client = AnaplatClient(platform.url, platform.token)
+    with Simulator({"t": TEXTS}, creation_statuses=(None, "处理中", "FINISHED")) as simulator:
+        client = AnaplatClient(simulator.url, simulator.token)
         client.call(
             "/public-api/data-source/create-from-account",
             json={"acId": "a", "name": "n", "tableQuery": {"table": "t"}},
@@ -69,7 +69,7 @@ def test_a_creation_takes_its_polls(client: AnaplatClient) -> None:
 
 
 def test_a_creation_from_a_table_that_does_not_exist_fails_later(
-    client: AnaplatClient, platform: Simulator
+    client: AnaplatClient, simulator: Simulator
 ) -> None:
     client.call(
         "/public-api/data-source/create-from-account",

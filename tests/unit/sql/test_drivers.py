@@ -51,10 +51,10 @@ def connect(postgres: Database, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("rows", ["tuples", "mappings"])
-def test_psycopg2(client: AnaplatClient, platform: Simulator, postgres: Database, rows: str) -> None:
+def test_psycopg2(client: AnaplatClient, simulator: Simulator, postgres: Database, rows: str) -> None:
     import psycopg2.extras
 
-    dataset = platform.platform.add_dataset("texts", TEXTS)
+    dataset = simulator.platform.add_dataset("texts", TEXTS)
     factory = None if rows == "tuples" else psycopg2.extras.RealDictCursor
     with connect(postgres, cursor_factory=factory) as connection:
         target = SqlTarget(open_session(connection), "t", mode="append", load_key=KEY)
@@ -75,8 +75,8 @@ def test_psycopg2(client: AnaplatClient, platform: Simulator, postgres: Database
     assert postgres.rows("SELECT text FROM u ORDER BY id") == stored
 
 
-def test_an_unknown_database(client: AnaplatClient, platform: Simulator, tmp_path: Path) -> None:
-    platform.platform.add_dataset("numbers", numbers(30))
+def test_an_unknown_database(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
     with closing(Unknown(tmp_path / "x.db")) as connection, closing(sqlite3.connect(tmp_path / "x.db")) as reader:
         session = open_session(connection, placeholder="?", quotes="[]")
         with pytest.raises(AnaplatLoadError, match=r"no such table: sales"):
@@ -84,7 +84,7 @@ def test_an_unknown_database(client: AnaplatClient, platform: Simulator, tmp_pat
         reader.execute("CREATE TABLE sales (N BIGINT, HALF FLOAT)")
         reader.execute("INSERT INTO sales VALUES (99, 9)")
         reader.commit()
-        platform.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+        simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
         with pytest.raises(AnaplatPermissionError):
             export_rows(client, ExportPlan(QUERY, SqlTarget(session, "sales")))
         assert reader.execute("SELECT * FROM sales").fetchall() == [(99, 9)]

@@ -33,16 +33,16 @@ class Store:
 
 
 @pytest.fixture(autouse=True)
-def connected(connect: Callable[..., None], platform: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(platform, extra={"max_retries": 0})
+def connected(connect: Callable[..., None], simulator: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(simulator, extra={"max_retries": 0})
     monkeypatch.setattr(datasets, "_EVENT_IS_KEPT", 0.0)
 
 
 class Watcher:
     """A running trigger, and the events it emitted."""
 
-    def __init__(self, platform: Simulator, store: Store | None = None) -> None:
-        self.platform = platform
+    def __init__(self, simulator: Simulator, store: Store | None = None) -> None:
+        self.platform = simulator
         self.events: list[dict[str, Any]] = []
         path, kwargs = AnaplatDatasetUpdatedTrigger(ds_id="ds1", poll_interval=0.03).serialize()
         assert path.endswith(AnaplatDatasetUpdatedTrigger.__qualname__)
@@ -75,20 +75,20 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 @pytest.fixture
-def dataset(platform: Simulator) -> StoredDataset:
-    return platform.platform.add_dataset("sales", TEXTS)
+def dataset(simulator: Simulator) -> StoredDataset:
+    return simulator.platform.add_dataset("sales", TEXTS)
 
 
-def test_an_update_is_an_event_once(platform: Simulator, dataset: StoredDataset) -> None:
+def test_an_update_is_an_event_once(simulator: Simulator, dataset: StoredDataset) -> None:
     async def update() -> None:
-        async with Watcher(platform) as watcher:
+        async with Watcher(simulator) as watcher:
             assert watcher.events == []
-            platform.platform.refresh("ds1", numbers(7))
+            simulator.platform.refresh("ds1", numbers(7))
             await watcher.looks()
             utime = dataset.fields()["utime"]
             assert watcher.events == [{"dsId": "ds1", "name": "sales", "utime": utime, "rowCount": 7}]
-            platform.platform.refresh("ds1")
-            platform.platform.refresh("ds1")
+            simulator.platform.refresh("ds1")
+            simulator.platform.refresh("ds1")
             await watcher.looks()
             assert [event["utime"] for event in watcher.events] == [utime, dataset.fields()["utime"]]
 
@@ -97,12 +97,12 @@ def test_an_update_is_an_event_once(platform: Simulator, dataset: StoredDataset)
 
 @pytest.mark.parametrize("word", ["RUNNING", "FAILED", None])
 def test_only_an_update_that_succeeded_is_one(
-    platform: Simulator, dataset: StoredDataset, word: str | None
+    simulator: Simulator, dataset: StoredDataset, word: str | None
 ) -> None:
     async def update() -> None:
-        async with Watcher(platform) as watcher:
+        async with Watcher(simulator) as watcher:
             dataset.statuses = [word]
-            platform.platform.refresh("ds1")
+            simulator.platform.refresh("ds1")
             await watcher.looks()
             assert watcher.events == []
             dataset.statuses = ["FINISHED"]
@@ -113,11 +113,11 @@ def test_only_an_update_that_succeeded_is_one(
 
 
 def test_an_update_under_way_at_the_first_look_is_an_event_when_it_ends(
-    platform: Simulator, dataset: StoredDataset
+    simulator: Simulator, dataset: StoredDataset
 ) -> None:
     async def end() -> None:
         dataset.statuses = ["RUNNING"]
-        async with Watcher(platform) as watcher:
+        async with Watcher(simulator) as watcher:
             assert watcher.events == []
             dataset.statuses = ["FINISHED"]
             await watcher.looks()
@@ -126,12 +126,12 @@ def test_an_update_under_way_at_the_first_look_is_an_event_when_it_ends(
     run(end())
 
 
-def test_a_platform_that_fails_does_not_end_it(platform: Simulator, dataset: StoredDataset) -> None:
+def test_a_platform_that_fails_does_not_end_it(simulator: Simulator, dataset: StoredDataset) -> None:
     async def fail() -> None:
-        async with Watcher(platform) as watcher:
-            platform.inject("list_datasets", replies.http_status(403), times=3)
+        async with Watcher(simulator) as watcher:
+            simulator.inject("list_datasets", replies.http_status(403), times=3)
             await watcher.looks(4)
-            platform.platform.refresh("ds1")
+            simulator.platform.refresh("ds1")
             await watcher.looks()
             assert len(watcher.events) == 1
 
@@ -139,19 +139,19 @@ def test_a_platform_that_fails_does_not_end_it(platform: Simulator, dataset: Sto
 
 
 def test_with_a_store_a_restart_loses_nothing_and_repeats_nothing(
-    platform: Simulator, dataset: StoredDataset
+    simulator: Simulator, dataset: StoredDataset
 ) -> None:
     async def restart() -> None:
         store = Store()
-        async with Watcher(platform, store) as watcher:
-            platform.platform.refresh("ds1")
+        async with Watcher(simulator, store) as watcher:
+            simulator.platform.refresh("ds1")
             await watcher.looks()
             assert len(watcher.events) == 1
-        async with Watcher(platform, store) as watcher:
+        async with Watcher(simulator, store) as watcher:
             await watcher.looks()
             assert watcher.events == []
-        platform.platform.refresh("ds1")
-        async with Watcher(platform, store) as watcher:
+        simulator.platform.refresh("ds1")
+        async with Watcher(simulator, store) as watcher:
             await watcher.looks()
             assert [event["utime"] for event in watcher.events] == [dataset.fields()["utime"]]
 
@@ -160,26 +160,26 @@ def test_with_a_store_a_restart_loses_nothing_and_repeats_nothing(
 
 @pytest.mark.parametrize("store", [None, Store(ValueError("2 assets"))])
 def test_without_one_an_update_in_between_is_no_event(
-    platform: Simulator, dataset: StoredDataset, store: Store | None
+    simulator: Simulator, dataset: StoredDataset, store: Store | None
 ) -> None:
     async def restart() -> None:
-        async with Watcher(platform, store):
+        async with Watcher(simulator, store):
             pass
-        platform.platform.refresh("ds1")
-        async with Watcher(platform, store) as watcher:
+        simulator.platform.refresh("ds1")
+        async with Watcher(simulator, store) as watcher:
             await watcher.looks()
             assert watcher.events == []
 
     run(restart())
 
 
-def test_watchers_share_the_requests(platform: Simulator, dataset: StoredDataset) -> None:
+def test_watchers_share_the_requests(simulator: Simulator, dataset: StoredDataset) -> None:
     async def share() -> None:
-        async with Watcher(platform) as one, Watcher(platform) as two:
-            before = len(platform.requests("list_datasets"))
-            platform.platform.refresh("ds1")
+        async with Watcher(simulator) as one, Watcher(simulator) as two:
+            before = len(simulator.requests("list_datasets"))
+            simulator.platform.refresh("ds1")
             await one.looks(4)
             assert len(one.events) == len(two.events) == 1
-            assert len(platform.requests("list_datasets")) - before <= 5
+            assert len(simulator.requests("list_datasets")) - before <= 5
 
     run(share())

@@ -19,9 +19,9 @@ Connect = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
-def connected(connect: Connect, platform: Simulator) -> None:
-    connect(platform, extra={"max_retries": 0})
-    platform.platform.add_dataset("one", TEXTS, ["处理中"])
+def connected(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator, extra={"max_retries": 0})
+    simulator.platform.add_dataset("one", TEXTS, ["处理中"])
 
 
 def watch(
@@ -58,34 +58,34 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_thousand_who_come_at_once_share_one_request(platform: Simulator) -> None:
+def test_a_thousand_who_come_at_once_share_one_request(simulator: Simulator) -> None:
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*(looks(1, 60) for _ in range(1000)))
 
     found = run(all_of_them())
     assert {look.get("ds1").status for (look,) in found} == {"处理中"}
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
-def test_and_each_further_request_too(platform: Simulator) -> None:
+def test_and_each_further_request_too(simulator: Simulator) -> None:
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*(looks(4, 0.2) for _ in range(100)))
 
     run(all_of_them())
-    assert len(platform.requests("list_datasets")) == 4
+    assert len(simulator.requests("list_datasets")) == 4
 
 
-def test_who_comes_later_has_the_last_answer_while_it_is_young(platform: Simulator) -> None:
+def test_who_comes_later_has_the_last_answer_while_it_is_young(simulator: Simulator) -> None:
     async def one_after_the_other() -> Any:
         with watch(60) as first:
             await first.look()
             return (await looks(1, 60, "ds2"))[0]
 
     assert run(one_after_the_other()).get("ds2") is None
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
-def test_who_needs_a_younger_one_causes_a_request(platform: Simulator) -> None:
+def test_who_needs_a_younger_one_causes_a_request(simulator: Simulator) -> None:
     async def one_after_the_other() -> None:
         with watch(60) as first:
             await first.look()
@@ -93,19 +93,19 @@ def test_who_needs_a_younger_one_causes_a_request(platform: Simulator) -> None:
             await looks(2, 0.01)
 
     run(one_after_the_other())
-    assert len(platform.requests("list_datasets")) == 3
+    assert len(simulator.requests("list_datasets")) == 3
 
 
-def test_an_old_answer_is_not_young_because_the_next_request_is_under_way(platform: Simulator) -> None:
+def test_an_old_answer_is_not_young_because_the_next_request_is_under_way(simulator: Simulator) -> None:
     async def come_meanwhile() -> Any:
         with watch(0.2) as first:
             await first.look()
             await asyncio.sleep(0.2)
-            platform.platform.datasets["ds1"].statuses = ["FINISHED"]
+            simulator.platform.datasets["ds1"].statuses = ["FINISHED"]
             go_on = threading.Event()
-            platform.inject("list_datasets", replies.hold(go_on))
+            simulator.inject("list_datasets", replies.hold(go_on))
             second = asyncio.create_task(first.look())
-            await until(lambda: len(platform.requests("list_datasets")) == 2)
+            await until(lambda: len(simulator.requests("list_datasets")) == 2)
             third = asyncio.create_task(looks(1, 0.1))
             await asyncio.sleep(0.05)
             go_on.set()
@@ -115,7 +115,7 @@ def test_an_old_answer_is_not_young_because_the_next_request_is_under_way(platfo
     assert run(come_meanwhile()).get("ds1").status == "FINISHED"
 
 
-def test_or_who_must_have_one_from_after_it_came(platform: Simulator) -> None:
+def test_or_who_must_have_one_from_after_it_came(simulator: Simulator) -> None:
     async def one_after_the_other() -> None:
         with watch(60) as first:
             await first.look()
@@ -123,10 +123,10 @@ def test_or_who_must_have_one_from_after_it_came(platform: Simulator) -> None:
                 await second.look()
 
     run(one_after_the_other())
-    assert len(platform.requests("list_datasets")) == 2
+    assert len(simulator.requests("list_datasets")) == 2
 
 
-def test_the_shortest_interval_counts_for_all(platform: Simulator) -> None:
+def test_the_shortest_interval_counts_for_all(simulator: Simulator) -> None:
     async def patient_and_impatient() -> Any:
         impatient = asyncio.create_task(looks(1000, 0.02))
         patient = await looks(4, 3600)
@@ -137,13 +137,13 @@ def test_the_shortest_interval_counts_for_all(platform: Simulator) -> None:
     assert len(run(patient_and_impatient())) == 4
 
 
-def test_who_is_cancelled_takes_nobody_along(platform: Simulator) -> None:
+def test_who_is_cancelled_takes_nobody_along(simulator: Simulator) -> None:
     go_on = threading.Event()
-    platform.inject("list_datasets", replies.hold(go_on))
+    simulator.inject("list_datasets", replies.hold(go_on))
 
     async def cancel_the_first() -> Any:
         first, second = (asyncio.create_task(looks(1, 60)) for _ in range(2))
-        await until(lambda: bool(platform.requests("list_datasets")))
+        await until(lambda: bool(simulator.requests("list_datasets")))
         first.cancel()
         await asyncio.wait([first])
         go_on.set()
@@ -151,11 +151,11 @@ def test_who_is_cancelled_takes_nobody_along(platform: Simulator) -> None:
 
     (found,) = run(cancel_the_first())
     assert found.get("ds1").status == "处理中"
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
-def test_a_failure_is_everybodys_and_the_next_look_goes_on(platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503))
+def test_a_failure_is_everybodys_and_the_next_look_goes_on(simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503))
 
     async def both() -> list[Any]:
         return await asyncio.gather(looks(2), looks(2))
@@ -165,8 +165,8 @@ def test_a_failure_is_everybodys_and_the_next_look_goes_on(platform: Simulator) 
         assert isinstance(found, Lookup)
 
 
-def test_an_impatient_watch_uses_up_no_failures_of_a_patient_one(platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503), times=3)
+def test_an_impatient_watch_uses_up_no_failures_of_a_patient_one(simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503), times=3)
 
     async def both() -> list[Any]:
         return await asyncio.gather(looks(4, 0.01), looks(2, 60))
@@ -176,9 +176,9 @@ def test_an_impatient_watch_uses_up_no_failures_of_a_patient_one(platform: Simul
     assert [isinstance(found, Lookup) for found in patient] == [False, True]
 
 
-def test_a_failure_that_does_not_pass_is_everybodys_at_once(platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503))
-    platform.inject("list_datasets", replies.refusal("no", code=1004), times=None)
+def test_a_failure_that_does_not_pass_is_everybodys_at_once(simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503))
+    simulator.inject("list_datasets", replies.refusal("no", code=1004), times=None)
 
     async def both() -> list[Any]:
         return await asyncio.gather(looks(2, 0.01), looks(2, 60))
@@ -187,12 +187,12 @@ def test_a_failure_that_does_not_pass_is_everybodys_at_once(platform: Simulator)
         assert isinstance(refused, errors.AnaplatPermissionError)
 
 
-def test_an_address_that_was_mended_is_read_after_a_failure(platform: Simulator, connect: Connect) -> None:
+def test_an_address_that_was_mended_is_read_after_a_failure(simulator: Simulator, connect: Connect) -> None:
     async def mend_it_between_two_looks() -> list[Any]:
         connect(host="http://127.0.0.1:9", password="t", extra={"max_retries": 0})
         with watch(0.05) as watching:
             before = await watching.look()
-            connect(platform, extra={"max_retries": 0})
+            connect(simulator, extra={"max_retries": 0})
             return [before, await watching.look()]
 
     before, after = run(mend_it_between_two_looks())
@@ -200,8 +200,8 @@ def test_an_address_that_was_mended_is_read_after_a_failure(platform: Simulator,
     assert isinstance(after, Lookup)
 
 
-def test_what_the_platform_asks_for_is_kept_to_whoever_comes(platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(429, retry_after="60"), times=None)
+def test_what_the_platform_asks_for_is_kept_to_whoever_comes(simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(429, retry_after="60"), times=None)
 
     async def come_meanwhile() -> None:
         with watch(0.01) as first:
@@ -210,7 +210,7 @@ def test_what_the_platform_asks_for_is_kept_to_whoever_comes(platform: Simulator
                 await asyncio.wait_for(looks(1, 0.01), 0.3)
 
     run(come_meanwhile())
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
 def test_a_missing_connection_is_everybodys_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,32 +224,32 @@ def test_a_missing_connection_is_everybodys_error(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_token_that_was_changed_is_read_before_anybody_hears_of_it(
-    platform: Simulator, connect: Connect
+    simulator: Simulator, connect: Connect
 ) -> None:
     async def change_it_between_two_looks() -> list[Any]:
         with watch(0.05) as watching:
             before = await watching.look()
-            platform.token = "another-token"
-            connect(platform, extra={"max_retries": 0})
+            simulator.token = "another-token"
+            connect(simulator, extra={"max_retries": 0})
             return [before, await watching.look()]
 
     assert all(isinstance(found, Lookup) for found in run(change_it_between_two_looks()))
-    tokens = [request.body["token"] for request in platform.requests("list_datasets")]
+    tokens = [request.body["token"] for request in simulator.requests("list_datasets")]
     assert tokens == ["simulator-token", "simulator-token", "another-token"]
 
 
-def test_a_malformed_record_fails_only_who_asks_for_it(platform: Simulator) -> None:
+def test_a_malformed_record_fails_only_who_asks_for_it(simulator: Simulator) -> None:
     records = b'[{"dsId": "ds1", "utime": "noon"}, {"dsId": "ds2", "status": "FINISHED"}, 7]'
     body = b'{"result": "ok", "response": ' + records + b"}"
-    platform.inject("list_datasets", replies.content(body), times=None)
+    simulator.inject("list_datasets", replies.content(body), times=None)
     (found,) = run(looks(1, 60, "ds1", "ds2"))
     assert found.get("ds2").status == "FINISHED"
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"record of 'ds1'.*utime"):
         found.get("ds1")
 
 
-def test_subscriptions_are_asked_for_together(platform: Simulator) -> None:
-    platform.platform.subscriptions = {name: {"scId": name, "name": name} for name in "abc"}
+def test_subscriptions_are_asked_for_together(simulator: Simulator) -> None:
+    simulator.platform.subscriptions = {name: {"scId": name, "name": name} for name in "abc"}
 
     async def all_of_them() -> list[Any]:
         return await asyncio.gather(*(looks(1, 60, name, kind="find_subscriptions") for name in "abcd"))
@@ -258,10 +258,10 @@ def test_subscriptions_are_asked_for_together(platform: Simulator) -> None:
     assert [look.get(name) and look.get(name).name for (look,), name in zip(found, "abcd", strict=True)] == [
         "a", "b", "c", None,
     ]  # fmt: skip
-    assert [request.body["scIds"] for request in platform.requests("get_subscriptions")] == [["a", "b", "c", "d"]]
+    assert [request.body["scIds"] for request in simulator.requests("get_subscriptions")] == [["a", "b", "c", "d"]]
 
 
-def test_who_needs_another_subscription_causes_a_request_of_all(platform: Simulator) -> None:
+def test_who_needs_another_subscription_causes_a_request_of_all(simulator: Simulator) -> None:
     async def one_after_the_other() -> None:
         with watch(60, "a", kind="find_subscriptions") as first:
             await first.look()
@@ -269,4 +269,4 @@ def test_who_needs_another_subscription_causes_a_request_of_all(platform: Simula
             assert found.covers(["a", "b"])
 
     run(one_after_the_other())
-    assert [request.body["scIds"] for request in platform.requests("get_subscriptions")] == [["a"], ["a", "b"]]
+    assert [request.body["scIds"] for request in simulator.requests("get_subscriptions")] == [["a"], ["a", "b"]]

@@ -180,11 +180,11 @@ def silence() -> Iterator[None]:
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_an_hour_of_polls_leaves_nothing_behind(
-    platform: Simulator, connect: Callable[..., None], kind: Kind
+    simulator: Simulator, connect: Callable[..., None], kind: Kind
 ) -> None:
-    connect(platform, extra={"max_retries": 0, "read_timeout": 5})
-    platform.platform.add_dataset("awaited", TEXTS)
-    shift = Shift(platform, kind)
+    connect(simulator, extra={"max_retries": 0, "read_timeout": 5})
+    simulator.platform.add_dataset("awaited", TEXTS)
+    shift = Shift(simulator, kind)
 
     async def work() -> None:
         await shift.round()  # imports, caches and pools are as they will be

@@ -34,8 +34,8 @@ def people(count: int) -> list[dict[str, Any]]:
 class Attempts:
     """Attempts of one task: they share a folder, or nothing where there is none."""
 
-    def __init__(self, platform: Simulator, folder: Path | None) -> None:
-        self.platform = platform
+    def __init__(self, simulator: Simulator, folder: Path | None) -> None:
+        self.platform = simulator
         self.folder = folder
 
     def __call__(self, users: list[dict[str, Any]] | Any = None, **rules: Any) -> dict[str, Any]:
@@ -53,13 +53,13 @@ class Attempts:
 
 
 @pytest.fixture
-def attempt(platform: Simulator, tmp_path: Path) -> Attempts:
-    return Attempts(platform, tmp_path)
+def attempt(simulator: Simulator, tmp_path: Path) -> Attempts:
+    return Attempts(simulator, tmp_path)
 
 
 @pytest.fixture
-def forgetful(platform: Simulator) -> Attempts:
-    return Attempts(platform, None)
+def forgetful(simulator: Simulator) -> Attempts:
+    return Attempts(simulator, None)
 
 
 def of_batch(number: int) -> Any:
@@ -79,8 +79,8 @@ NO_ANSWER = [
 @pytest.mark.parametrize("fault", NO_ANSWER)
 @pytest.mark.parametrize("after_act", [True, False])
 def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, fault: Fault, after_act: bool) -> None:
-    platform = attempt.platform
-    platform.inject("create_users", fault, after_act=after_act, when=of_batch(2))
+    simulator = attempt.platform
+    simulator.inject("create_users", fault, after_act=after_act, when=of_batch(2))
     created = after_act or fault.needs_answer
     for _ in range(3):
         with pytest.raises(AnaplatUsersInDoubtError, match="2 users are in doubt: user2, user3") as raised:
@@ -90,7 +90,7 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, faul
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"]]
     result = attempt(in_doubt="created" if created else "not_created")
     assert (result["created"], result["batches"]) == (6, 3)
-    assert sorted(platform.platform.users) == [f"user{i}" for i in range(6)]
+    assert sorted(simulator.platform.users) == [f"user{i}" for i in range(6)]
     assert len(attempt.sent) == (3 if created else 4)
 
 
@@ -111,10 +111,10 @@ def test_where_the_platform_can_be_asked_an_unanswered_batch_is_no_end(attempt: 
 
 @pytest.mark.parametrize("lasting", [True, False])
 def test_a_batch_that_was_not_carried_out_is_sent_by_the_next_attempt(
-    platform: Simulator, tmp_path: Path, lasting: bool
+    simulator: Simulator, tmp_path: Path, lasting: bool
 ) -> None:
-    attempt = Attempts(platform, tmp_path if lasting else None)
-    platform.inject("create_users", replies.http_status(500), when=of_batch(2))
+    attempt = Attempts(simulator, tmp_path if lasting else None)
+    simulator.inject("create_users", replies.http_status(500), when=of_batch(2))
     with pytest.raises(AnaplatUnsettledError, match="2 of its 2 users do not exist, or not yet: user2, user3"):
         attempt(existing_users="skip")
     result = attempt(existing_users="skip")
@@ -124,11 +124,11 @@ def test_a_batch_that_was_not_carried_out_is_sent_by_the_next_attempt(
 
 
 def test_a_batch_of_which_half_was_created(attempt: Attempts) -> None:
-    platform = attempt.platform
-    platform.inject("create_users", replies.http_status(500), when=of_batch(2))
+    simulator = attempt.platform
+    simulator.inject("create_users", replies.http_status(500), when=of_batch(2))
     with pytest.raises(AnaplatUnsettledError):
         attempt(existing_users="skip")
-    platform.platform.users["user3"] = {}
+    simulator.platform.users["user3"] = {}
     assert attempt(existing_users="skip")["created"] == 6
     assert attempt.sent[2:] == [["user2", "user4"], ["user5"]]
 
@@ -220,14 +220,14 @@ def test_a_rejected_batch_stops_the_run(attempt: Attempts) -> None:
 
 @pytest.mark.parametrize("offenders", [[], [0], [7], [3, 4], list(range(8)), [1, 8]])
 def test_offenders_are_isolated(attempt: Attempts, offenders: list[int], caplog: pytest.LogCaptureFixture) -> None:
-    platform = attempt.platform
-    platform.platform.users |= {f"user{i}": {} for i in offenders}
+    simulator = attempt.platform
+    simulator.platform.users |= {f"user{i}": {} for i in offenders}
     names = [f"user{i}" for i in offenders]
     with caplog.at_level(logging.WARNING):
         result = attempt(people(9), batch_size=8, isolate_rejected=True, on_rejected="report")
     assert result["loginIds"]["rejected"] == names
     assert (result["created"], result["rejected"]) == (9 - len(offenders), len(offenders))
-    assert len(platform.platform.users) == 9
+    assert len(simulator.platform.users) == 9
     created = [login_id for login_ids in attempt.sent for login_id in login_ids if login_id not in names]
     assert set(created) == {f"user{i}" for i in range(9)} - set(names)
     for name in names:

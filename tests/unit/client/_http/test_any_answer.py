@@ -223,7 +223,7 @@ def answers(draw: st.DrawFn, kind: type[BaseModel] | None) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def platform() -> Iterator[Simulator]:
+def simulator() -> Iterator[Simulator]:
     with Simulator() as simulator:
         yield simulator
 
@@ -264,49 +264,51 @@ def found_or_error(call: Callable[[AnaplatClient], Any], client: AnaplatClient) 
         return error
 
 
-def test_half_a_character_in_the_platforms_words_is_replaced(platform: Simulator) -> None:
-    platform.inject("list_pages", replies.content(rb'{"result": "fail", "error": {"message": "x\ud800y"}}'))
-    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+def test_half_a_character_in_the_platforms_words_is_replaced(simulator: Simulator) -> None:
+    simulator.inject("list_pages", replies.content(rb'{"result": "fail", "error": {"message": "x\ud800y"}}'))
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
     with pytest.raises(errors.AnaplatRefusedError, match=r"x\?y") as raised:
         client.list_pages()
     assert raised.value.platform_message == "x?y"
 
 
-def test_half_a_character_beside_the_contracts_fields_is_replaced(platform: Simulator) -> None:
+def test_half_a_character_beside_the_contracts_fields_is_replaced(simulator: Simulator) -> None:
     created = rb'{"dsId": "ds1", "result": {"x\ud800": "\ud83d\ude00"}, "more": ["y\udc00"]}'
-    platform.inject("create_dataset", replies.content(b'{"result": "ok", "response": %b}' % created))
-    task = AnaplatClient(platform.url, platform.token).create_dataset(REQUEST)
+    simulator.inject("create_dataset", replies.content(b'{"result": "ok", "response": %b}' % created))
+    task = AnaplatClient(simulator.url, simulator.token).create_dataset(REQUEST)
     shown = json.loads(task.model_dump_json(by_alias=True))
     assert (shown["result"], shown["more"]) == ({"x?": "😀"}, ["y?"])
 
 
-def test_half_a_character_that_is_not_escaped_is_replaced_too(platform: Simulator) -> None:
-    platform.inject("refresh_dataset", replies.content(b'{"result": "ok", "response": "x\xed\xa0\x80y"}'))
-    client = AnaplatClient(platform.url, platform.token, max_retries=0)
+def test_half_a_character_that_is_not_escaped_is_replaced_too(simulator: Simulator) -> None:
+    simulator.inject("refresh_dataset", replies.content(b'{"result": "ok", "response": "x\xed\xa0\x80y"}'))
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
     assert client.call("/public-api/data-source/ds1/refresh") == "x?y"
 
 
-def test_half_a_character_beside_the_rows_does_no_harm(platform: Simulator) -> None:
+def test_half_a_character_beside_the_rows_does_no_harm(simulator: Simulator) -> None:
     rows = {"columns": [{"name": "a", "fdType": "STRING"}], "rowCount": 1, "preview": [["x"]]}
     answered = json.dumps(
         {"result": "ok", "response": {"dsId": "ds1", "name": "n", **rows, "more": {"\ud800": 1}}}
     )
-    platform.inject("read_rows", replies.content(answered.encode()))
-    client = AnaplatClient(platform.url, platform.token)
+    simulator.inject("read_rows", replies.content(answered.encode()))
+    client = AnaplatClient(simulator.url, simulator.token)
     assert client.read_rows_with(lambda a: read_head(a).page(), "ds1").frame.rows() == [("x",)]
 
 
 @pytest.mark.parametrize("look", [AnaplatClient.list_datasets, lambda client: client.find_datasets([]).get("ds1")])
-def test_a_moment_that_is_none_is_not_repeated(platform: Simulator, look: Callable[[AnaplatClient], Any]) -> None:
+def test_a_moment_that_is_none_is_not_repeated(simulator: Simulator, look: Callable[[AnaplatClient], Any]) -> None:
     dataset = {"dsId": "ds1", "name": "n", "utime": f"2026 {DEFAULT_TOKEN}"}
-    platform.inject("list_datasets", replies.content(json.dumps({"result": "ok", "response": [dataset]}).encode()))
+    simulator.inject(
+        "list_datasets", replies.content(json.dumps({"result": "ok", "response": [dataset]}).encode())
+    )
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"utime.*no timestamp such as") as raised:
-        look(AnaplatClient(platform.url, platform.token))
+        look(AnaplatClient(simulator.url, simulator.token))
     assert DEFAULT_TOKEN not in str(raised.value)
 
 
 @pytest.mark.parametrize(("said", "count"), [("1,200 users", 1200), ("9" * 5000, None), ("none", None)])
-def test_a_number_that_counts_no_users_is_none(platform: Simulator, said: str, count: int | None) -> None:
-    platform.inject("create_users", replies.content(json.dumps({"result": "ok", "response": said}).encode()))
-    created = AnaplatClient(platform.url, platform.token).create_users([NewUser(login_id="a")])
+def test_a_number_that_counts_no_users_is_none(simulator: Simulator, said: str, count: int | None) -> None:
+    simulator.inject("create_users", replies.content(json.dumps({"result": "ok", "response": said}).encode()))
+    created = AnaplatClient(simulator.url, simulator.token).create_users([NewUser(login_id="a")])
     assert (created.count, created.message) == (count, said)

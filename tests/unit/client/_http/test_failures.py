@@ -133,10 +133,10 @@ REPEATED = {"empty", "cut JSON", "cut connection", "reset", "bare 503", "429"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_read_ends_in_the_exception_that_fits(platform: Simulator, fault: str) -> None:
+def test_a_read_ends_in_the_exception_that_fits(simulator: Simulator, fault: str) -> None:
     spoil, expected, _ = FAULTS[fault]
-    platform.inject("list_datasets", spoil, times=None)
-    client = AnaplatClient(platform.url, platform.token, max_retries=0, read_timeout=PATIENCE[fault])
+    simulator.inject("list_datasets", spoil, times=None)
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0, read_timeout=PATIENCE[fault])
     with pytest.raises(errors.AnaplatError) as raised:
         client.list_datasets()
     assert type(raised.value) is expected
@@ -144,45 +144,45 @@ def test_a_read_ends_in_the_exception_that_fits(platform: Simulator, fault: str)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_write_is_sent_once_whatever_happens(platform: Simulator, fault: str) -> None:
+def test_a_write_is_sent_once_whatever_happens(simulator: Simulator, fault: str) -> None:
     spoil, _, expected = FAULTS[fault]
-    platform.inject("create_dataset", spoil, times=None)
-    client = AnaplatClient(platform.url, platform.token, max_retries=4, read_timeout=PATIENCE[fault])
+    simulator.inject("create_dataset", spoil, times=None)
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=4, read_timeout=PATIENCE[fault])
     with pytest.raises(errors.AnaplatError) as raised:
         client.create_dataset(REQUEST)
     assert type(raised.value) is expected
-    assert len(platform.requests("create_dataset")) == 1
+    assert len(simulator.requests("create_dataset")) == 1
 
 
 @pytest.mark.parametrize("fault", sorted(REPEATED))
-def test_a_read_is_repeated_where_that_can_help(client: AnaplatClient, platform: Simulator, fault: str) -> None:
-    platform.inject("list_datasets", FAULTS[fault][0], times=2)
+def test_a_read_is_repeated_where_that_can_help(client: AnaplatClient, simulator: Simulator, fault: str) -> None:
+    simulator.inject("list_datasets", FAULTS[fault][0], times=2)
     assert client.list_datasets() == []
-    assert len(platform.requests("list_datasets")) == 3
+    assert len(simulator.requests("list_datasets")) == 3
 
 
 @pytest.mark.parametrize("fault", sorted(set(FAULTS) - REPEATED - {"too slow"}))
 def test_a_read_is_not_repeated_where_that_cannot_help(
-    client: AnaplatClient, platform: Simulator, fault: str
+    client: AnaplatClient, simulator: Simulator, fault: str
 ) -> None:
-    platform.inject("list_datasets", FAULTS[fault][0], times=1)
+    simulator.inject("list_datasets", FAULTS[fault][0], times=1)
     with pytest.raises(errors.AnaplatError):
         client.list_datasets()
-    assert len(platform.requests("list_datasets")) == 1
+    assert len(simulator.requests("list_datasets")) == 1
 
 
-def test_retries_end(platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(502), times=None)
+def test_retries_end(simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(502), times=None)
     with pytest.raises(errors.AnaplatServerError):
-        AnaplatClient(platform.url, platform.token, max_retries=2).list_datasets()
-    assert len(platform.requests("list_datasets")) == 3
+        AnaplatClient(simulator.url, simulator.token, max_retries=2).list_datasets()
+    assert len(simulator.requests("list_datasets")) == 3
 
 
-def test_a_lost_answer_after_the_act_is_an_unknown_outcome(client: AnaplatClient, platform: Simulator) -> None:
-    platform.inject("create_users", replies.reset(), after_act=True)
+def test_a_lost_answer_after_the_act_is_an_unknown_outcome(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.inject("create_users", replies.reset(), after_act=True)
     with pytest.raises(errors.AnaplatOutcomeUnknownError, match="not known"):
         client.create_users([NewUser(login_id="ada")])
-    assert list(platform.platform.users) == ["ada"]
+    assert list(simulator.platform.users) == ["ada"]
 
 
 def test_a_write_is_repeated_where_no_connection_was_made() -> None:
@@ -194,16 +194,16 @@ def test_a_write_is_repeated_where_no_connection_was_made() -> None:
     with pytest.raises(errors.AnaplatUnreachableError):
         AnaplatClient(client.base_url, "t", max_retries=0).create_users([NewUser(login_id="a")])
     writer.start()
-    with Simulator(port=port) as platform:
+    with Simulator(port=port) as simulator:
         writer.join(LONG)
     assert [answer.count for answer in answers] == [1]
-    assert len(platform.requests("create_users")) == 1
+    assert len(simulator.requests("create_users")) == 1
 
 
 def test_retry_after_decides_when_the_next_attempt_is(
-    client: AnaplatClient, platform: Simulator, caplog: pytest.LogCaptureFixture
+    client: AnaplatClient, simulator: Simulator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    platform.inject("list_datasets", replies.http_status(429, retry_after="1"), times=1)
+    simulator.inject("list_datasets", replies.http_status(429, retry_after="1"), times=1)
     client.list_datasets()
     announced = re.search(r"next one in (\d+\.\d) s", caplog.text)
     assert announced is not None
@@ -222,25 +222,25 @@ def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     assert seconds_of(None) is None
 
 
-def test_an_error_carries_retry_after(platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.http_status(503, retry_after="9"))
+def test_an_error_carries_retry_after(simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.http_status(503, retry_after="9"))
     with pytest.raises(errors.AnaplatServerError) as raised:
-        AnaplatClient(platform.url, platform.token, max_retries=0).list_datasets()
+        AnaplatClient(simulator.url, simulator.token, max_retries=0).list_datasets()
     assert raised.value.retry_after == 9
     assert raised.value.status == 503
 
 
-def test_a_redirect_is_not_followed(client: AnaplatClient, platform: Simulator) -> None:
+def test_a_redirect_is_not_followed(client: AnaplatClient, simulator: Simulator) -> None:
     with Simulator() as elsewhere:
         for status in (301, 302, 303, 307, 308):
-            platform.inject("list_datasets", replies.redirect(f"{elsewhere.url}/public-api/x", status))
+            simulator.inject("list_datasets", replies.redirect(f"{elsewhere.url}/public-api/x", status))
             with pytest.raises(errors.AnaplatRedirectError, match=elsewhere.url.removeprefix("http://")):
                 client.list_datasets()
     assert elsewhere.ledger == []
 
 
-def test_the_platforms_code_and_message_are_kept(client: AnaplatClient, platform: Simulator) -> None:
-    platform.inject("list_datasets", replies.refusal("没有权限", code=1004))
+def test_the_platforms_code_and_message_are_kept(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.inject("list_datasets", replies.refusal("没有权限", code=1004))
     with pytest.raises(errors.AnaplatPermissionError) as raised:
         client.list_datasets()
     error = raised.value
@@ -258,26 +258,26 @@ def test_the_platforms_code_and_message_are_kept(client: AnaplatClient, platform
     ],
 )
 def test_no_message_shows_a_secret_that_the_platform_echoes(
-    platform: Simulator, caplog: pytest.LogCaptureFixture, fault: Callable[[str], Fault]
+    simulator: Simulator, caplog: pytest.LogCaptureFixture, fault: Callable[[str], Fault]
 ) -> None:
     password = 'pass"wörd'
-    platform.inject("create_users", fault(f"{platform.token} {password}"), times=None)
-    client = AnaplatClient(platform.url, platform.token, max_retries=1)
+    simulator.inject("create_users", fault(f"{simulator.token} {password}"), times=None)
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=1)
     with pytest.raises(errors.AnaplatError) as raised:
         client.create_users([NewUser(login_id="ada", password=password)])
     shown = str(raised.value) + str(raised.value.excerpt) + str(raised.value.platform_message) + caplog.text
-    assert platform.token not in shown
+    assert simulator.token not in shown
     assert password not in shown
     assert "***" in shown
 
 
 def test_no_log_line_of_a_retry_shows_the_token(
-    client: AnaplatClient, platform: Simulator, caplog: pytest.LogCaptureFixture
+    client: AnaplatClient, simulator: Simulator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    platform.inject("list_datasets", replies.http_status(503, body=platform.token.encode()))
+    simulator.inject("list_datasets", replies.http_status(503, body=simulator.token.encode()))
     client.list_datasets()
     assert "attempt 1 of 5" in caplog.text
-    assert platform.token not in caplog.text
+    assert simulator.token not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_no_log_line_of_a_retry_shows_the_token(
         ("https://127.0.0.1:{port}", "TLS"),
     ],
 )
-def test_the_layer_that_failed_is_named(platform: Simulator, base_url: str, layer: str) -> None:
-    port = platform.url.rpartition(":")[2]
+def test_the_layer_that_failed_is_named(simulator: Simulator, base_url: str, layer: str) -> None:
+    port = simulator.url.rpartition(":")[2]
     with pytest.raises(errors.AnaplatConnectionError) as raised:
         AnaplatClient(base_url.format(port=port), "t", max_retries=0).list_datasets()
     assert raised.value.layer == layer

@@ -89,11 +89,11 @@ def test_what_holds_no_secret_stays_as_it_is() -> None:
     assert redact(text, ["token", "hunter2"]) == text
 
 
-def test_a_huge_message_of_the_platform_is_cut_in_no_time(platform: Simulator) -> None:
+def test_a_huge_message_of_the_platform_is_cut_in_no_time(simulator: Simulator) -> None:
     """Were all of it searched for each of 200 passwords, this would take minutes."""
     users = [NewUser(login_id=f"u{n}", password=f"pass&word{n:03}") for n in range(200)]
-    platform.inject("create_users", replies.refusal("pass&word007 " * 600_000, code=1012))
-    client = AnaplatClient(platform.url, platform.token)
+    simulator.inject("create_users", replies.refusal("pass&word007 " * 600_000, code=1012))
+    client = AnaplatClient(simulator.url, simulator.token)
     with closing(client), pytest.raises(errors.AnaplatRefusedError) as raised:
         client.create_users(users)
     assert len(str(raised.value)) < 4_000
@@ -110,11 +110,11 @@ def test_no_logger_of_urllib3_shows_the_token_of_an_address(logger: str, caplog:
     assert caplog.text.count("token=***") == 3
 
 
-def test_what_repeats_the_request_is_not_remembered(platform: Simulator) -> None:
+def test_what_repeats_the_request_is_not_remembered(simulator: Simulator) -> None:
     token = "dGVzdA/+b=="
     echo = {"taskId": "t", "dsId": "d", "result": {"request": {"auth": token, token: [f"Bearer {token}"]}}}
     body = json.dumps({"result": "ok", "response": echo}).replace("/", "\\/").encode()
-    client = AnaplatClient(platform.url, token)
+    client = AnaplatClient(simulator.url, token)
     request = CreateDatasetRequest(ac_id="a", name="n", table_query=TableQuery(table="t"))
     asked: dict[str, Callable[[], object]] = {
         "create_dataset": lambda: client.create_dataset(request).model_dump(),
@@ -122,7 +122,7 @@ def test_what_repeats_the_request_is_not_remembered(platform: Simulator) -> None
         "refresh_dataset": lambda: client.call("/public-api/data-source/d/refresh"),
     }
     for operation, ask in asked.items():
-        platform.inject(operation, replies.content(body))
+        simulator.inject(operation, replies.content(body))
         answer = ask()
         assert "dGV" not in str(answer), operation
         assert "Bearer ***" in str(answer), operation

@@ -138,22 +138,22 @@ def test_a_clear_refusal_is_no_unknown_outcome(answer: bytes) -> None:
     assert len(received) == 1
 
 
-def test_what_the_caller_was_handling_does_not_matter(client: AnaplatClient, platform: Simulator) -> None:
-    platform.inject("create_users", replies.reset(), after_act=True)
+def test_what_the_caller_was_handling_does_not_matter(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.inject("create_users", replies.reset(), after_act=True)
     nowhere = AnaplatClient("http://127.0.0.1:1", "t", max_retries=0)
     try:
         nowhere.create_users([NewUser(login_id="a")])
     except errors.AnaplatUnreachableError:
         with pytest.raises(errors.AnaplatOutcomeUnknownError):
             client.create_users([NewUser(login_id="a")])
-    assert len(platform.requests("create_users")) == 1
+    assert len(simulator.requests("create_users")) == 1
 
 
 @pytest.mark.parametrize("value", [math.nan, date(2024, 1, 1), b"bytes", {1, 2}])
-def test_what_json_cannot_hold_is_not_sent(client: AnaplatClient, platform: Simulator, value: Any) -> None:
+def test_what_json_cannot_hold_is_not_sent(client: AnaplatClient, simulator: Simulator, value: Any) -> None:
     with pytest.raises(errors.AnaplatRequestError, match="JSON"):
         client.call("/public-api/page/list", json={"value": value})
-    assert platform.ledger == []
+    assert simulator.ledger == []
 
 
 SECRETS = ("t0ken-s3cret", 'pass"wörd', "pr0xy-pass")
@@ -171,10 +171,10 @@ SECRETS = ("t0ken-s3cret", 'pass"wörd', "pr0xy-pass")
         " " * 3993 + "t0ken-s3cret",
     ],
 )
-def test_no_traceback_shows_a_secret(platform: Simulator, echo: str) -> None:
-    platform.inject("create_users", replies.content(echo.encode()))
-    platform.token = SECRETS[0]
-    client = AnaplatClient(platform.url, SECRETS[0])
+def test_no_traceback_shows_a_secret(simulator: Simulator, echo: str) -> None:
+    simulator.inject("create_users", replies.content(echo.encode()))
+    simulator.token = SECRETS[0]
+    client = AnaplatClient(simulator.url, SECRETS[0])
     try:
         shown = repr(client.create_users([NewUser(login_id="a", password=SECRETS[1])]))
     except errors.AnaplatError as error:
@@ -186,15 +186,15 @@ def test_no_traceback_shows_a_secret(platform: Simulator, echo: str) -> None:
 @pytest.mark.parametrize(
     "written", ["a%2Fb+c%22d", "a/b%20c%22d", "a%2Fb%20c%22d", "a%2fb%20c%22d", "a%2fb+c%22d"]
 )
-def test_a_password_is_masked_as_it_stands_in_addresses(platform: Simulator, written: str) -> None:
-    platform.inject("create_users", replies.refusal(f"{written} is bad", code=1012))
+def test_a_password_is_masked_as_it_stands_in_addresses(simulator: Simulator, written: str) -> None:
+    simulator.inject("create_users", replies.refusal(f"{written} is bad", code=1012))
     with pytest.raises(errors.AnaplatError, match=r"\*\*\* is bad"):
-        AnaplatClient(platform.url, platform.token).create_users([NewUser(login_id="a", password='a/b c"d')])
+        AnaplatClient(simulator.url, simulator.token).create_users([NewUser(login_id="a", password='a/b c"d')])
 
 
-def test_no_traceback_shows_a_parameter_or_a_proxys_password(platform: Simulator) -> None:
+def test_no_traceback_shows_a_parameter_or_a_proxys_password(simulator: Simulator) -> None:
     client = AnaplatClient(
-        platform.url, "t", max_retries=0, proxies={"http": f"http://user:{SECRETS[2]}@127.0.0.1:1"}
+        simulator.url, "t", max_retries=0, proxies={"http": f"http://user:{SECRETS[2]}@127.0.0.1:1"}
     )
     with pytest.raises(errors.AnaplatError):
         client.list_datasets()
@@ -226,12 +226,12 @@ def test_a_file_that_is_there_is_taken() -> None:
     AnaplatClient("https://bi.example.com", "t", cert=(__file__, str(Path(__file__))))
 
 
-def test_an_odd_moment_is_an_invalid_answer(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.subscriptions["s"] = {"scId": "s", "lastSendTime": 10**20}
+def test_an_odd_moment_is_an_invalid_answer(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.subscriptions["s"] = {"scId": "s", "lastSendTime": 10**20}
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="lastSendTime"):
         client.get_subscriptions(["s"])
 
 
-def test_an_empty_moment_is_none(client: AnaplatClient, platform: Simulator) -> None:
-    platform.platform.pages = [{"pgId": "p", "ctime": ""}]
+def test_an_empty_moment_is_none(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.pages = [{"pgId": "p", "ctime": ""}]
     assert client.list_pages()[0].ctime is None
