@@ -21,7 +21,7 @@ PROCESSES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTED ?= tests/integration tests/unit
 TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
 
-.PHONY: help bench demo ui test test-system test-all coverage lint types check docs build sbom mysqlclient pins clean constraints
+.PHONY: help bench demo ui test test-system test-all coverage mutants lint types check docs build sbom mysqlclient pins clean constraints
 .DEFAULT_GOAL := help
 
 help: ## List the commands
@@ -48,6 +48,13 @@ coverage: $(INSTALLED) ## Show what of each room the tests reach; fail below the
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage json -q -o - --fail-under 0 | $(BIN)/python .ci/rooms.py
 	@$(BIN)/coverage report --format total
+
+ROOMS ?=
+SAMPLE ?= 20
+SEED ?= 1
+mutants: PROCESSES = $(shell getconf _NPROCESSORS_ONLN)
+mutants: $(INSTALLED) ## Change the package in small ways, and print what no test notices: make mutants ROOMS="rows sql" SAMPLE=20 SEED=1
+	@$(BIN)/python .ci/mutants.py --sample $(SAMPLE) --seed $(SEED) --processes $(PROCESSES) $(ROOMS)
 
 bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting beside their peers (takes minutes)
 	@$(INSTALL) --editable ".[bench]"
