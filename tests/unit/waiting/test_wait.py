@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import logging
+import time
 
 import pytest
 
 from airflow_provider_anaplat import errors
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.client.models import Dataset
 from airflow_provider_anaplat.waiting.conditions import DatasetDone
-from airflow_provider_anaplat.waiting.wait import Wait, backoff
+from airflow_provider_anaplat.waiting.wait import Outcome, Wait, backoff, wait_here
 
 BUSY = errors.AnaplatRateLimitedError("busy", retry_after=400)
+DOWN = errors.AnaplatServerError("down")
+REFUSED = errors.AnaplatNotFoundError("no such call")
 
 
 @pytest.mark.parametrize(
@@ -50,3 +54,64 @@ def test_a_line_when_the_state_changes_and_otherwise_one_in_a_while(
         "Waiting for 5 minutes: dataset ds1 is '处理中'",
         "Dataset ds1 is 'RUNNING'",
     ]
+
+
+def waiting(seconds: float | None = None, silent_fail: bool = False) -> Wait:
+    deadline = None if seconds is None else time.time() + seconds
+    condition = DatasetDone(ds_id="ds1", unknown_state="fail")
+    return Wait(condition, logging.getLogger("task"), deadline, 2, silent_fail=silent_fail)
+
+
+@pytest.mark.parametrize(
+    ("word", "outcome"), [("FINISHED", Outcome.DONE), ("FAILED", Outcome.FAILED), ("?", Outcome.UNKNOWN)]
+)
+def test_an_end_is_an_end_also_at_the_time_out(word: str, outcome: str) -> None:
+    event = waiting(-1).take(shown(word))
+    assert event is not None
+    assert (event["outcome"], event["seen"]) == (outcome, f"dataset ds1 is {word!r}")
+    assert (event["result"] or {}).get("dsId") == ("ds1" if outcome == Outcome.DONE else None)
+
+
+def test_the_time_out_says_what_was_seen_last() -> None:
+    seen = {"outcome": Outcome.TIMED_OUT, "seen": "dataset ds1 is 'RUNNING'"}
+    assert waiting(-1).take(shown("RUNNING")) == seen
+    assert waiting(100).take(shown("RUNNING")) is None
+
+
+def test_failures_in_a_row_end_a_wait_and_a_look_between_them_forgives() -> None:
+    wait = waiting()
+    assert [wait.take(found) for found in (DOWN, shown("RUNNING"), DOWN)] == [None, None, None]
+    event = wait.take(DOWN)
+    assert event is not None
+    assert (event["outcome"], event["error"]["message"]) == (Outcome.ERROR, "down")
+
+
+def test_an_error_that_does_not_pass_ends_a_wait_at_once() -> None:
+    event = waiting().take(REFUSED)
+    assert event is not None
+    assert event["outcome"] == Outcome.ERROR
+
+
+@pytest.mark.parametrize("error", [DOWN, REFUSED])
+def test_or_none_does_where_failures_are_borne_for_ever(error: Exception) -> None:
+    wait = waiting(silent_fail=True)
+    assert [wait.take(error) for _ in range(5)] == [None] * 5
+    assert wait.failures == 5
+
+
+def test_a_wait_in_its_own_thread_sleeps_between_looks_and_not_beyond_its_deadline(client: AnaplatClient) -> None:
+    slept: list[float] = []
+    wait = waiting(100)
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            wait.deadline = 0.0
+
+    event = wait_here(client, wait, 30, sleep)
+    assert event == {"outcome": Outcome.TIMED_OUT, "seen": "dataset ds1 is not in the list"}
+    assert slept == [30, 30]
+    slept.clear()
+    wait = waiting(20)
+    wait_here(client, wait, 30, sleep)
+    assert 0 < slept[0] <= 20
