@@ -156,14 +156,14 @@ def drawn(room: str, sample: int, seed: int) -> list[Mutant]:
     return sorted(chosen, key=lambda mutant: (mutant.path, mutant.line))
 
 
-def tests_of(module: Path) -> list[str]:
-    """Return the files of tests of a module's room, or of a room, the module's own first."""
+def tests_of(tree: Path, module: Path) -> list[str]:
+    """Return a tree's files of tests of a module's room, or of a room, the module's own first."""
     room = module.parts[0]
     files: list[Path] = []
     for place in (f"tests/unit/{room}", *TESTS_BESIDES.get(room, [])):
-        files += [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("test_*.py"))
+        files += [tree / place] if place.endswith(".py") else sorted((tree / place).rglob("test_*.py"))
     files.sort(key=lambda file: file.name != f"test_{module.stem}.py")
-    return [str(file.relative_to(ROOT)) for file in files]
+    return [str(file.relative_to(tree)) for file in files]
 
 
 def passes(tree: Path, tests: list[str], patience: float | None) -> bool:
@@ -195,7 +195,7 @@ def survives(path: Path, text: str, free: SimpleQueue[Path], patience: float) ->
     before = changed.read_text()
     changed.write_text(text)
     try:
-        return passes(tree, tests_of(path), patience)
+        return passes(tree, tests_of(tree, path), patience)
     finally:
         changed.write_text(before)
         free.put(tree)
@@ -204,7 +204,7 @@ def survives(path: Path, text: str, free: SimpleQueue[Path], patience: float) ->
 def patience_of(room: str, tree: Path) -> float:
     """Return how many seconds a room's tests may take, once they have passed without a change."""
     began = time.monotonic()
-    if not passes(tree, tests_of(Path(room)), None):
+    if not passes(tree, tests_of(tree, Path(room)), None):
         sys.exit(f"{(tree / 'printed').read_text()}\nThe tests of {room} fail without any change.")
     return max(LEAST_PATIENCE, PATIENCE * (time.monotonic() - began))
 
@@ -235,7 +235,7 @@ def main(rooms: list[str], sample: int, seed: int, processes: int) -> None:
 
 
 if __name__ == "__main__":
-    tested = [path.name for path in sorted((ROOT / PACKAGE).iterdir()) if tests_of(Path(path.name))]
+    tested = [path.name for path in sorted((ROOT / PACKAGE).iterdir()) if tests_of(ROOT, Path(path.name))]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(tested))
     parser.add_argument("--sample", type=int, default=20, help="mutants of each room")

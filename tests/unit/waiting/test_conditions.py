@@ -152,6 +152,8 @@ def test_what_a_task_says(status: str | None, result: Any, state: State) -> None
     look = worked_on(status, result)
     verdict = DatasetDone(**given, unknown_state="fail").judge(look)
     assert verdict.state is state
+    said = result["error"] if isinstance(result, dict) else result
+    assert verdict.seen == f"task t1 is {status!r}, its result {said!r}"
     done = {"dsId": "ds1", "taskId": "t1", "status": status, "result": result}
     assert verdict.result == (done if state is State.DONE else None)
     patient = DatasetDone(**given).judge(look)
