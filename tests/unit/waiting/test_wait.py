@@ -8,7 +8,9 @@ import pytest
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.lookup import Lookup
+from airflow_provider_anaplat.client.metrics import POLLS
 from airflow_provider_anaplat.client.models import Dataset
+from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.waiting.conditions import DatasetDone
 from airflow_provider_anaplat.waiting.wait import Outcome, Wait, backoff, wait_here
 
@@ -56,10 +58,10 @@ def test_a_line_when_the_state_changes_and_otherwise_one_in_a_while(
     ]
 
 
-def waiting(seconds: float | None = None, silent_fail: bool = False) -> Wait:
+def waiting(seconds: float | None = None) -> Wait:
     deadline = None if seconds is None else time.time() + seconds
     condition = DatasetDone(ds_id="ds1", unknown_state="fail")
-    return Wait(condition, logging.getLogger("task"), deadline, 2, silent_fail=silent_fail)
+    return Wait(condition, logging.getLogger("task"), deadline, 2)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +96,17 @@ def test_an_error_that_does_not_pass_ends_a_wait_at_once() -> None:
 
 @pytest.mark.parametrize("error", [DOWN, REFUSED])
 def test_or_none_does_where_failures_are_borne_for_ever(error: Exception) -> None:
-    wait = waiting(silent_fail=True)
+    wait = waiting()
+    wait.silent_fail = True
     assert [wait.take(error) for _ in range(5)] == [None] * 5
     assert wait.failures == 5
 
 
-def test_a_wait_in_its_own_thread_sleeps_between_looks_and_not_beyond_its_deadline(client: AnaplatClient) -> None:
+def test_a_wait_in_its_own_thread_sleeps_between_looks_and_not_beyond_its_deadline(simulator: Simulator) -> None:
+    told: list[tuple[str, float]] = []
+    client = AnaplatClient(
+        simulator.url, simulator.token, observer=lambda metric, value, _: told.append((metric.name, value))
+    )
     slept: list[float] = []
     wait = waiting(100)
 
@@ -111,6 +118,7 @@ def test_a_wait_in_its_own_thread_sleeps_between_looks_and_not_beyond_its_deadli
     event = wait_here(client, wait, 30, sleep)
     assert event == {"outcome": Outcome.TIMED_OUT, "seen": "dataset ds1 is not in the list"}
     assert slept == [30, 30]
+    assert [value for name, value in told if name == POLLS.name] == [1, 1, 1]
     slept.clear()
     wait = waiting(20)
     wait_here(client, wait, 30, sleep)
