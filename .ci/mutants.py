@@ -235,7 +235,8 @@ def main(rooms: list[str], sample: int, seed: int, processes: int) -> None:
 
 
 if __name__ == "__main__":
-    tested = [path.name for path in sorted((ROOT / PACKAGE).iterdir()) if tests_of(ROOT, Path(path.name))]
+    folders = sorted(path.name for path in (ROOT / PACKAGE).iterdir() if path.is_dir())
+    tested = [room for room in folders if tests_of(ROOT, Path(room))]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=", ".join(tested))
     parser.add_argument("--sample", type=int, default=20, help="mutants of each room")
