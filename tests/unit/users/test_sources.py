@@ -122,6 +122,8 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         "[1]",
         '{"loginId": "b", "shoe": 1}',
         '{"loginId": ["x"]}',
+        '{"loginId": "c", "userDefinedProperties": "hunter2"}',
+        '{"loginId": "d", "userGroupIds": 7}',
     ]
     (tmp_path / "u.ndjson").write_text("\n".join(lines))
     with pytest.raises(AnaplatInvalidUsersError) as raised:
@@ -132,6 +134,8 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         "line 3: the line is no JSON object",
         "line 4: unknown columns: 'shoe'",
         "line 5, loginId: Input should be a valid string",
+        "line 6, userDefinedProperties: Input should be a valid dictionary",
+        "line 7, userGroupIds: Input should be a valid list",
     ):
         assert problem in message
     assert "hunter2" not in message
