@@ -94,6 +94,17 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, faul
     assert len(attempt.sent) == (3 if created else 4)
 
 
+@pytest.mark.parametrize("said", ["created", "not_created"])
+def test_what_was_said_once_of_a_batch_in_doubt_is_remembered(attempt: Attempts, said: str) -> None:
+    attempt.platform.inject("create_users", replies.reset(), after_act=said == "created", when=of_batch(2))
+    with pytest.raises(AnaplatUsersInDoubtError):
+        attempt()
+    assert attempt(in_doubt=said)["created"] == 6
+    sent = attempt.sent
+    assert attempt()["created"] == 6
+    assert attempt.sent == sent
+
+
 def test_an_unanswered_batch_is_sent_again_where_the_user_says_so(attempt: Attempts) -> None:
     attempt.platform.inject("create_users", replies.reset(), when=of_batch(2))
     with pytest.raises(AnaplatUnsettledError, match="a retry of this task sends its 2 users again: user2, user3"):
