@@ -29,4 +29,4 @@ def test_an_output_adds_up_its_pieces() -> None:
     for piece in (b"a\nb", b"", b"\n\n"):
         output.write(piece)
 
-    assert (output.counted, output.bytes, file.getvalue()) == (3, 6, b"a\nb\n\n")
+    assert (output.counted, output.bytes, file.getvalue()) == (3, 5, b"a\nb\n\n")
