@@ -44,7 +44,7 @@ _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 # Bytes of a slice for each column, of which a slice of few rows takes more than the rows do.
-_SLICE_PER_COLUMN = 1000
+_SLICE_PER_COLUMN = 2500
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from airflow_provider_anaplat._airflow.releases import (
 )
 from airflow_provider_anaplat.errors import AnaplatError
 from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
 Export = Callable[..., dict[str, Any]]
 BELOW_7 = {
@@ -182,6 +184,22 @@ def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | 
 
     assert "unchanged" not in export()
     assert export()["unchanged"]
+
+
+def test_a_platform_that_names_neither_version_nor_time_is_never_taken_for_unchanged(
+    export: Export, simulator: Simulator
+) -> None:
+    def nameless(reply: Reply) -> Reply:
+        body = json.loads(reply.body)
+        body["response"] |= {"version": None, "utime": None}
+        return replace(reply, body=json.dumps(body).encode())
+
+    simulator.inject("read_rows", Fault(nameless, needs_answer=True), times=None)
+
+    results = [export(), export()]
+
+    assert results[0] == results[1]
+    assert "unchanged" not in results[1]
 
 
 def test_an_export_that_fails_notes_nothing(export: Export, simulator: Simulator) -> None:
