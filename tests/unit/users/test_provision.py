@@ -105,6 +105,18 @@ def test_what_was_said_once_of_a_batch_in_doubt_is_remembered(attempt: Attempts,
     assert attempt.sent == sent
 
 
+@pytest.mark.parametrize(("note", "why"), [(None, "it is missing"), ("[]", "it is no note of a batch of users")])
+def test_a_note_that_cannot_be_used_is_named_with_why(
+    attempt: Attempts, tmp_path: Path, note: str | None, why: str
+) -> None:
+    attempt()
+    path = tmp_path / "anaplat_users_000002.json"
+    path.unlink() if note is None else path.write_text(note)
+    with pytest.raises(errors.AnaplatDamagedStateError, match=why):
+        attempt()
+    assert len(attempt.sent) == 3
+
+
 def test_an_unanswered_batch_is_sent_again_where_the_user_says_so(attempt: Attempts) -> None:
     attempt.platform.inject("create_users", replies.reset(), when=of_batch(2))
     with pytest.raises(AnaplatUnsettledError, match="a retry of this task sends its 2 users again: user2, user3"):
