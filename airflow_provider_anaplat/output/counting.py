@@ -22,6 +22,8 @@ def occurrences(data: bytes, character: bytes) -> int:
 
     :param character: one byte
     """
+    if not data:  # of which older releases of arro3 make no array
+        return 0
     return int((pl.Series(Array.from_buffer(data)) == ord(character)).sum())
 
 
