@@ -45,9 +45,7 @@ _WITHIN = r"([%s][\x{FEFF}\" ]*)([=+\-@＝＋－＠])"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
-_CELLS = (
-    1 << 18
-)  # that are looked at together: enough to make little of each step, and few enough to take no memory
+_CELLS = 1 << 18  # that are counted in one step: enough for few steps, and few enough to take little memory
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 # Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
 _PART_ROWS = 20_000
