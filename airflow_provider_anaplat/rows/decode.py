@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -53,6 +54,9 @@ _NOT_FOR_ARROW = re.compile(rb"\0|\\u(?:[dD][89a-fA-F]|0000)")
 _ROW = DataType.list(Field("cell", DataType.string()))
 _ROWS = DataType.list(Field("row", _ROW))
 _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
+# The rows before and behind those of a slice; no text can hold them.
+_MARK = secrets.token_hex()
+_BEFORE, _BEHIND = b'{"lists":[[["%b"],' % _MARK.encode(), b',["%b"]]]}' % _MARK.encode()
 # What becomes of an empty list: releases of Polars differ in it, and some want to be told. Where this package
 # explodes lists, none is empty.
 _EXPLODE: Any = {"empty_as_null": False} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
@@ -230,9 +234,9 @@ def _python_rows(text: memoryview) -> pl.Series | None:
 def _arrow_rows(text: memoryview) -> pl.Series | None:
     """Return the rows of a text that is, but for its brackets, one list of them; None for any other.
 
-    A text that closes its list and opens another is no JSON between two brackets, or tears the two nulls apart.
+    A text that closes its list and opens another is no JSON between two brackets, or tears the two marks apart.
     """
-    content = b"".join((b'{"lists":[[null,', text, b",null]]}"))
+    content = b"".join((_BEFORE, text, _BEHIND))
     if _may_be_deep(content):
         return None
     try:
@@ -242,9 +246,13 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
         return None
     lists = objects[0] if len(objects) == 1 else None
     rows: pl.Series | None = lists[0] if lists is not None and len(lists) == 1 else None
-    if rows is None or len(rows) < 2 or rows[0] is not None or rows[-1] is not None:
+    if rows is None or len(rows) < 2 or not all(_is_mark(rows[end]) for end in (0, -1)):
         return None
     return rows[1:-1]
+
+
+def _is_mark(row: pl.Series | None) -> bool:
+    return row is not None and row.to_list() == [_MARK]
 
 
 def _may_be_deep(text: bytes) -> bool:

@@ -140,6 +140,17 @@ def test_a_null_alone_is_an_empty_line_for_readers_that_keep_it() -> None:
     assert len(pandas.read_csv(BytesIO(content))) == 2
 
 
+@pytest.mark.parametrize("columns", [1, 3, 700])
+def test_a_page_of_csv_is_accounted_for_whatever_its_width(columns: int) -> None:
+    rows = 600_000 // columns  # more cells than are counted in one step
+    frame = pl.DataFrame({f"c{number}": ['a "b"', None, "中"] * (rows // 3) for number in range(columns)})
+    file = BytesIO()
+
+    CsvSink(header=False).write(iter([frame]), (), file)
+
+    assert file.getvalue().count(b"\n") == frame.height
+
+
 @given(table=tables(), compression=COMPRESSIONS)
 def test_every_value_survives_ndjson(
     table: tuple[list[Column], list[list[Any]], list[list[Cell]]], compression: str

@@ -132,6 +132,9 @@ def test_a_control_character_is_read_as_it_is_in_either_way(other: str) -> None:
         b'["a","b"]]],"lists":[[["c","d"]',
         b'["a","b"]],["c","d"]',
         b'["a","b"]],[["c","d"]',
+        b'["a","b"],null],[null,["c","d"]',
+        b'["a","b"],null]]}\n{"lists":[[null,["c","d"]',
+        b'["a","b"],null]],"lists":[[null,["c","d"]',
     ],
 )
 def test_what_is_not_one_list_of_rows_is_left_to_the_exact_way(text: bytes) -> None:
