@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
-from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseOperator
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowSkipException, BaseOperator
 from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.assets import describe_events
 from airflow_provider_anaplat.errors import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, OnCastError, OnChange
     from airflow_provider_anaplat.rows.pages import RowQuery
     from airflow_provider_anaplat.rows.targets import Target
+    from airflow_provider_anaplat.rows.unchanged import IfUnchanged, LastWork
 
 __all__ = [
     "AnaplatOperator",
@@ -117,6 +118,8 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
     :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
     :param max_restarts: how often to start again
+    :param if_unchanged: where another export would write what the last one wrote, ``export`` all the same,
+        ``skip`` the task, or ``return`` what the last one returned, with ``unchanged``
     :param anaplat_conn_id: id of the Airflow connection (templated)
     """
 
@@ -140,6 +143,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
         on_cast_error: OnCastError = "fail",
         on_change: OnChange = "restart",
         max_restarts: int = 3,
+        if_unchanged: IfUnchanged = "export",
         anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -156,6 +160,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
         self.on_cast_error = on_cast_error
         self.on_change = on_change
         self.max_restarts = max_restarts
+        self.if_unchanged = if_unchanged
 
     def found_id(self) -> str:
         """Return the dataset's id, which is looked for where its name was given."""
@@ -175,6 +180,22 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
         from airflow_provider_anaplat.rows.export import ExportPlan
 
         return ExportPlan(self.row_query(ds_id), target, self.on_cast_error, self.on_change, self.max_restarts)
+
+    def find_unchanged(self, last: LastWork, client: AnaplatClient, ds_id: str) -> ExportSummary | None:
+        """Return what the last work came to, where nothing has changed and ``if_unchanged`` asks for that.
+
+        :param last: what was written last to where this task writes
+        :raises AirflowSkipException: nothing has changed, and the task is to be skipped then
+        """
+        if self.if_unchanged == "export":
+            return None
+        found = last.find_unchanged(client)
+        if found is not None:
+            unchanged = f"Dataset {ds_id} has not changed since it was written to {last}."
+            if self.if_unchanged == "skip":
+                raise AirflowSkipException(unchanged)
+            self.log.info("%s Nothing is written", unchanged)
+        return found
 
     def succeed(self, context: Context, result: dict[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
         """Say in the events of the task's assets what it has written, note it for OpenLineage, and return it.

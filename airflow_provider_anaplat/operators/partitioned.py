@@ -14,13 +14,15 @@ from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
-    from airflow_provider_anaplat.rows.partitions import PartitionedExport
+    from airflow_provider_anaplat.rows.export import ExportSummary
+    from airflow_provider_anaplat.rows.partitions import Noted, PartitionedExport
+    from airflow_provider_anaplat.rows.unchanged import IfUnchanged
 
 __all__ = [
     "partitioned_export",
 ]
 
-_OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file", "if_unchanged")
+_OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")
 
 
 def partitioned_export(
@@ -33,6 +35,7 @@ def partitioned_export(
     file_format: str = "parquet",
     sort_by: str | None = None,
     sort_type: Literal["asc", "desc"] = "asc",
+    if_unchanged: IfUnchanged = "export",
     **kwargs: Any,
 ) -> TaskGroup:
     """Return a task group that exports a dataset by several workers to a folder (contract: operation 3).
@@ -55,9 +58,12 @@ def partitioned_export(
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; CSV and NDJSON with ``.gz`` or ``.zst`` (templated)
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
+    :param if_unchanged: where dataset, query, format and number of parts are those of the last export to this
+        folder, and its files are as they were left: ``export`` all the same, ``skip`` all tasks of the group, or
+        ``return`` from ``commit`` what that export returned, with ``unchanged``, while no part runs
     :param kwargs: further arguments of its three tasks: Airflow's, such as ``retries`` or ``queue``, and those of
-        :class:`AnaplatExportRowsOperator` but ``filter``, ``max_rows``, ``rows_per_file``, ``on_change``,
-        ``max_restarts`` and ``if_unchanged``
+        :class:`AnaplatExportRowsOperator` but ``filter``, ``max_rows``, ``rows_per_file``, ``on_change`` and
+        ``max_restarts``
 
     The task ``commit`` returns what :class:`AnaplatExportRowsOperator` returns, and ``parts``, their number.
     """
@@ -70,6 +76,7 @@ def partitioned_export(
         "file_format": file_format,
         "sort_by": sort_by,
         "sort_type": sort_type,
+        "if_unchanged": if_unchanged,
         **kwargs,
     }
     with TaskGroup(group_id) as group:
@@ -77,7 +84,9 @@ def partitioned_export(
         parts = _PartOperator.partial(task_id="part", multiple_outputs=False, **arguments).expand(
             partition=plan.output
         )
-        parts >> _CommitOperator(task_id="commit", **arguments)
+        if if_unchanged == "return":  # no part is a reason to skip, and not to skip the commit
+            arguments = {"trigger_rule": "none_failed_min_one_success", **arguments, "planned": plan.output}
+        parts >> _CommitOperator(task_id="commit", partitions=partitions, **arguments)
     return group
 
 
@@ -101,12 +110,15 @@ class _PlanOperator(_PartitionedOperator):
         self.partitions = partitions
 
     def work(self, context: Context) -> Any:
-        """Return a line for each partition."""
+        """Return a line for each partition; none where nothing has changed."""
         from dataclasses import asdict
 
         with closing(self.client()) as client:
             ds_id = self.dataset_id(client)
             link_dataset(self, context, ds_id)
+            last = self.last_export(ds_id, {"partitions": self.partitions})
+            if self.find_unchanged(last, client, ds_id) is not None:
+                return []
             parts = self.partitioned(context).plan(client, ds_id, self.partitions, self.page_size)
         self.log.info("Dataset %s: %d rows in %d parts", ds_id, sum(part.rows for part in parts), len(parts))
         return [asdict(part) for part in parts]
@@ -144,13 +156,23 @@ class _PartOperator(_PartitionedOperator):
 class _CommitOperator(_PartitionedOperator):
     """Publish all parts and their manifest."""
 
+    template_fields: Sequence[str] = (*AnaplatExportRowsOperator.template_fields, "planned")
+
+    def __init__(self, *, partitions: int, planned: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
+        self.planned = planned
+
     def work(self, context: Context) -> dict[str, Any]:
-        """Return what was exported."""
+        """Return what was exported, by this run or, where nothing has changed, by an earlier one."""
         from airflow_provider_anaplat.client.models import Column
 
-        manifest = self.partitioned(context).commit()
+        unchanged = self.planned == []
+        export = self.partitioned(context)
+        manifest = export.published() if unchanged else export.commit(self._noted(export))
         link_dataset(self, context, manifest["dsId"])
-        self.log.info("Dataset %s: published %d parts", manifest["dsId"], len(manifest["files"]))
+        what = "found" if unchanged else "published"
+        self.log.info("Dataset %s: %s %d parts", manifest["dsId"], what, len(manifest["files"]))
         result = {
             "dsId": manifest["dsId"],
             "path": str(self.output_path),
@@ -161,5 +183,18 @@ class _CommitOperator(_PartitionedOperator):
             "utime": manifest["utime"],
             "bytes": manifest["bytes"],
             "parts": len(manifest["files"]),
+            **({"unchanged": True} if unchanged else {}),
         }
         return self.succeed(context, result, [Column.model_validate(column) for column in manifest["columns"]])
+
+    def _noted(self, export: PartitionedExport) -> Noted | None:
+        """Return what notes the export, for the next one to find that nothing has changed."""
+        if self.if_unchanged == "export":
+            return None
+
+        def note(summary: ExportSummary) -> None:
+            last = self.last_export(export.planned_id(), {"partitions": self.partitions})
+            with closing(self.client()) as client:
+                last.note(client, summary)
+
+        return note

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
 from airflow_provider_anaplat._airflow.paths import place_of
-from airflow_provider_anaplat._airflow.releases import AirflowSkipException
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.output.streams import Encoding
     from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
     from airflow_provider_anaplat.rows.targets import Target
-    from airflow_provider_anaplat.rows.unchanged import IfUnchanged
+    from airflow_provider_anaplat.rows.unchanged import IfUnchanged, LastExport
 
 __all__ = [
     "AnaplatExportRowsOperator",
@@ -121,10 +119,10 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
             on_cast_error=on_cast_error,
             on_change=on_change,
             max_restarts=max_restarts,
+            if_unchanged=if_unchanged,
             anaplat_conn_id=anaplat_conn_id,
             **kwargs,
         )
-        self.if_unchanged = if_unchanged
         self.output_path = output_path
         self.file_format = file_format
         self.rows_per_file = rows_per_file
@@ -157,17 +155,24 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         """Export, unless nothing has changed; return what was written, and whether by an earlier task."""
         if self.if_unchanged == "export":
             return self.export_to(target, ds_id), False
+        split = {} if self.rows_per_file is None else {"rows_per_file": self.rows_per_file}
+        last = self.last_export(ds_id, split)
+        with closing(self.client()) as client:
+            found = self.find_unchanged(last, client, ds_id)
+            if found is not None:
+                return found, True
+            summary = self.export_to(target, ds_id)
+            last.note(client, summary)
+        return summary, False
+
+    def last_export(self, ds_id: str, split: Mapping[str, int]) -> LastExport:
+        """Return the last export to this path.
+
+        :param split: how the rows are split into parts; nothing, where there is one file
+        """
         from airflow_provider_anaplat.rows.unchanged import LastExport
 
-        last = LastExport(self.plan(target, ds_id))
-        keep_large_blocks_apart()
-        with closing(self.client()) as client:
-            found = last.find_unchanged(client)
-            if found is None:
-                return last.export(client), False
-        if self.if_unchanged == "skip":
-            raise AirflowSkipException(f"Dataset {ds_id} has not changed since it was exported to {target}.")
-        return found, True
+        return LastExport(self.row_query(ds_id), self.place(), self.on_cast_error, split)
 
     def target_name(self) -> Name:
         """Return how OpenLineage names the file, or the folder of parts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 _PLAN = "plan.json"
+
+Noted = Callable[[ExportSummary], None]
 
 
 @dataclass(frozen=True)
@@ -132,16 +134,17 @@ class PartitionedExport:
         _write(waiting / f"{partition.number}.json", {"rows": summary.rows, "bytes": summary.bytes})
         return summary
 
-    def commit(self) -> dict[str, Any]:
+    def commit(self, noted: Noted | None = None) -> dict[str, Any]:
         """Publish all parts and their manifest, and return the manifest.
 
         A commit that was broken off can be run again.
 
+        :param noted: notes what was published; a commit that was broken off before is not noted
         :raises AnaplatUnplannedError: there is no plan, or a part of it is missing
         :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
         :raises AnaplatOutputError: the folder cannot be written
         """
-        manifest = self._published()
+        manifest = self._published_by_plan()
         if manifest is not None:
             self._discard()
             return manifest
@@ -163,7 +166,22 @@ class PartitionedExport:
             remove_other_parts(self.folder, {part.path for part in parts})
         manifest = {**manifest_of(planned["dsId"], snapshot, self.place.sink, parts), "export": planned["id"]}
         publish_manifest(self.folder, manifest)
+        if noted is not None:
+            noted(_summary(manifest, snapshot))
         self._discard()
+        return manifest
+
+    def published(self) -> dict[str, Any]:
+        """Return the manifest of the folder, whatever export it is of.
+
+        :raises AnaplatUnplannedError: there is none
+        """
+        manifest: dict[str, Any] | None = _read(self.folder / MANIFEST)
+        if manifest is None:
+            raise AnaplatUnplannedError(
+                f"The manifest of {self.folder} is gone since the plan found it: another export may be writing "
+                "there. Clear the whole task group, beginning with its plan."
+            )
         return manifest
 
     @property
@@ -184,7 +202,7 @@ class PartitionedExport:
             )
         return Part(part_name(number, self.place), record["rows"], record["bytes"])
 
-    def _published(self) -> dict[str, Any] | None:
+    def _published_by_plan(self) -> dict[str, Any] | None:
         """Return the manifest, if it is that of the last plan of this export."""
         manifest: dict[str, Any] = _read(self.folder / MANIFEST) or {}
         plan = _read(self._staging / _PLAN)
@@ -217,6 +235,17 @@ def _read(path: Any) -> Any:
             return json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
+
+
+def _summary(manifest: dict[str, Any], snapshot: Snapshot) -> ExportSummary:
+    return ExportSummary(
+        rows=manifest["rows"],
+        columns=len(snapshot.columns),
+        version=snapshot.version,
+        utime=snapshot.utime,
+        bytes=manifest["bytes"],
+        snapshot=snapshot,
+    )
 
 
 def _split(rows: int, partitions: int, page_size: int) -> Iterator[Partition]:

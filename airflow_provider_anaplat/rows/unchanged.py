@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.output.files import atomic_file, named
-from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, export_rows
+from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
-from airflow_provider_anaplat.rows.targets import MANIFEST, FileTarget, PartsTarget
+from airflow_provider_anaplat.rows.targets import MANIFEST
 
 __all__ = [
     "IfUnchanged",
     "LastExport",
+    "LastWork",
+    "fingerprint",
+    "present_state",
 ]
 
 IfUnchanged = Literal["export", "skip", "return"]
@@ -31,6 +36,37 @@ _KEYS = {"fingerprint", "snapshot", "files", "summary"}
 _SUMMARY = ("rows", "columns", "version", "utime", "bytes", "parent_dir_id")
 
 
+def fingerprint(client: AnaplatClient, query: RowQuery, written: Mapping[str, Any]) -> str:
+    """Return what tells an export from any other that would write something else.
+
+    :param client: the platform
+    :param query: which rows; how they are asked for does not count
+    :param written: all else that decides about what is written, as JSON
+    """
+    rows = {field.name: getattr(query, field.name) for field in fields(RowQuery) if field.name not in _HOW}
+    what = {"layout": _LAYOUT, "platform": client.base_url, "query": rows, **written}
+    return sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def present_state(client: AnaplatClient, query: RowQuery) -> PageReader | None:
+    """Return what a request for one row tells of the dataset (operation 3, Read rows).
+
+    :returns: a reader, which knows the state; None where that has neither version nor update time, so that nobody
+        could tell whether it is that of before
+    :raises AnaplatError: the platform does not answer with success
+    """
+    reader = PageReader(client, replace(query, max_rows=0, sort_by=None))
+    nameless = reader.snapshot.version is None and reader.snapshot.utime is None
+    return None if nameless else reader
+
+
+class LastWork(Protocol):
+    """What was written last to a place; ``str()`` of it is what the log calls the place."""
+
+    def find_unchanged(self, client: AnaplatClient) -> ExportSummary | None:
+        """Return what it came to, if another time would write the same; None where nobody can tell."""
+
+
 @dataclass(frozen=True)
 class LastExport:
     """The last export to a place, as the note beside its file tells.
@@ -40,10 +76,19 @@ class LastExport:
     A file that is gone or was changed, another query or format, and a note that is missing or damaged are a reason
     to export again; so is a platform that names neither version nor update time.
 
-    :param plan: the export; its target is a :class:`FileTarget`
+    :param query: which rows
+    :param place: path, format and compression of the file, or the folder of parts
+    :param on_cast_error: what became of a cell that its column's type cannot hold
+    :param split: how the rows are split into parts; nothing, where there is one file
     """
 
-    plan: ExportPlan
+    query: RowQuery
+    place: Place
+    on_cast_error: OnCastError = "fail"
+    split: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return str(self.place)
 
     def find_unchanged(self, client: AnaplatClient) -> ExportSummary | None:
         """Return what the last export came to, if another one would write the same (operation 3, Read rows).
@@ -56,18 +101,16 @@ class LastExport:
         note = self._note()
         if note is None or note["fingerprint"] != self._fingerprint(client) or not self._has_files(note["files"]):
             return None
-        snapshot = PageReader(client, replace(self.plan.query, max_rows=0, sort_by=None)).snapshot
-        if _plain(asdict(snapshot)) != note["snapshot"] or (snapshot.version is None and snapshot.utime is None):
+        present = present_state(client, self.query)
+        if present is None or _plain(asdict(present.snapshot)) != note["snapshot"]:
             return None
-        log.info("Dataset %s has not changed since it was exported to %s", self.plan.query.ds_id, self._target)
-        return ExportSummary(**note["summary"], snapshot=snapshot)
+        return ExportSummary(**note["summary"], snapshot=present.snapshot)
 
-    def export(self, client: AnaplatClient) -> ExportSummary:
-        """Export, and note what was written.
+    def note(self, client: AnaplatClient, summary: ExportSummary) -> None:
+        """Note what was written.
 
-        :raises AnaplatError: as :func:`export_rows`
+        :raises AnaplatOutputError: the note cannot be written
         """
-        summary = export_rows(client, self.plan)
         note = {
             "fingerprint": self._fingerprint(client),
             "snapshot": asdict(summary.snapshot) if summary.snapshot else None,
@@ -76,46 +119,30 @@ class LastExport:
         }
         with atomic_file(self._place_of_note) as file:
             file.write(json.dumps(note, ensure_ascii=False).encode())
-        return summary
-
-    @property
-    def _target(self) -> FileTarget:
-        target = self.plan.target
-        assert isinstance(target, FileTarget)  # noqa: S101 - a table has no note
-        return target
 
     @property
     def _folder(self) -> Any:
-        path = self._target.place.path
-        return path if isinstance(self._target, PartsTarget) else path.parent
+        return self.place.path if self.split else self.place.path.parent
 
     @property
     def _place_of_note(self) -> Any:
-        if isinstance(self._target, PartsTarget):
+        if self.split:
             return self._folder / ".anaplat-export.json"
-        of_file = sha256(os.fsencode(self._target.place.path.name)).hexdigest()[:16]
+        of_file = sha256(os.fsencode(self.place.path.name)).hexdigest()[:16]
         return self._folder / f".anaplat-export-{of_file}.json"
 
     def _fingerprint(self, client: AnaplatClient) -> str:
-        place = self._target.place
-        query = {
-            field.name: getattr(self.plan.query, field.name)
-            for field in fields(RowQuery)
-            if field.name not in _HOW
+        sink = self.place.sink
+        written = {
+            "on_cast_error": self.on_cast_error,
+            "format": [sink.file_format, asdict(sink), self.place.compression],  # type: ignore[call-overload]  # each sink is a dataclass
+            "split": dict(self.split),
         }
-        what = {
-            "layout": _LAYOUT,
-            "platform": client.base_url,
-            "query": query,
-            "on_cast_error": self.plan.on_cast_error,
-            "format": [place.sink.file_format, asdict(place.sink), place.compression],  # type: ignore[call-overload]  # each sink is a dataclass
-            "rows_per_file": getattr(self._target, "rows_per_file", None),
-        }
-        return sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
+        return fingerprint(client, self.query, written)
 
     def _written(self) -> list[str]:
-        if not isinstance(self._target, PartsTarget):
-            return [self._target.place.path.name]
+        if not self.split:
+            return [self.place.path.name]
         with named(self._folder):
             manifest = json.loads((self._folder / MANIFEST).read_bytes())
         return [MANIFEST, *(file["path"] for file in manifest["files"])]

@@ -121,6 +121,22 @@ def test_an_export_by_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None
     assert pl.concat(pl.read_csv(folder / name) for name in names)["n"].to_list() == list(range(55))
 
 
+def test_an_export_by_mapped_tasks_is_not_done_twice(airflow: WarmAirflow, tmp_path: Path) -> None:
+    with Simulator() as simulator:
+        simulator.platform.add_dataset("numbers", numbers(15))
+        first, _ = run_dag(airflow, "unchanged", simulator, tmp_path)
+        asked = len(simulator.requests("read_rows"))
+        second, _ = run_dag(airflow, "unchanged", simulator, tmp_path)
+    assert {task["state"] for task in first} == {"success"}
+    assert {task["task"]: task["state"] for task in second} == {
+        "return.plan": "success", "return.part": "skipped", "return.commit": "success", "after_return": "success",
+        "skip.plan": "skipped", "skip.part": "skipped", "skip.commit": "skipped", "after_skip": "skipped",
+    }  # fmt: skip
+    returned = [task["xcom"] for tasks in (first, second) for task in tasks if task["task"] == "return.commit"]
+    assert returned[1] == {**returned[0], "unchanged": True}
+    assert len(simulator.requests("read_rows")) == asked + 2
+
+
 @beyond_airflow_3_0
 def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as simulator:

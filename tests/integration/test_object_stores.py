@@ -115,10 +115,12 @@ def test_objects_are_known_again_until_others_take_their_place(
     simulator.platform.add_dataset("numbers", numbers(30))
     place = Place(bucket if rows_per_file else bucket / "rows.csv", CsvSink())
     target = PartsTarget(place, rows_per_file) if rows_per_file else FileTarget(place)
-    last = LastExport(ExportPlan(RowQuery("ds1"), target))
+    query = RowQuery("ds1")
+    last = LastExport(query, place, split={"rows_per_file": rows_per_file} if rows_per_file else {})
     path = bucket / "part-00002.csv" if rows_per_file else place.path
     assert last.find_unchanged(client) is None
-    summary = last.export(client)
+    summary = export_rows(client, ExportPlan(query, target))
+    last.note(client, summary)
 
     found = last.find_unchanged(client)
     assert found is not None

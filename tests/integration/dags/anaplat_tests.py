@@ -12,6 +12,7 @@ from airflow_provider_anaplat import (
     AnaplatCreateUsersOperator,
     AnaplatDatasetTaskSensor,
     AnaplatExportRowsOperator,
+    AnaplatListDatasetsOperator,
     AnaplatToSqlOperator,
     partitioned_export,
 )
@@ -89,3 +90,14 @@ with DAG(dag_id="partitioned", **COMMON):
         page_size=10,
         file_format="csv.gz",
     ) >> AnaplatCreateUsersOperator(task_id="users", users=[{"loginId": "a", "password": "s3cret-a"}])
+
+with DAG(dag_id="unchanged", **COMMON):
+    for word in ("return", "skip"):
+        partitioned_export(
+            word,
+            ds_id="ds1",
+            output_path=f"{OUTPUT}/{word}",
+            partitions=2,
+            page_size=10,
+            if_unchanged=word,
+        ) >> AnaplatListDatasetsOperator(task_id=f"after_{word}")

@@ -144,7 +144,7 @@ def test_the_parts_of_an_export_are_those_of_the_dataset_that_was_planned(
     simulator.platform.datasets[ds_id].name = "renamed"
     for part in parts:
         run(_PartOperator, **given, page_size=5, partition=part)
-    result = run(_CommitOperator, **given)
+    result = run(_CommitOperator, **given, partitions=2)
     assert (result["dsId"], result["rows"], result["parts"]) == (ds_id, 10, 2)
     assert len(simulator.requests("list_datasets")) == 1
 

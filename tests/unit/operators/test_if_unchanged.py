@@ -7,17 +7,19 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from conftest import numbers
 
-from airflow_provider_anaplat import AnaplatExportRowsOperator, partitioned_export
+from airflow_provider_anaplat import AnaplatExportRowsOperator
 from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSkipException,
 )
-from airflow_provider_anaplat.errors import AnaplatError
+from airflow_provider_anaplat.errors import AnaplatError, AnaplatUnplannedError
+from airflow_provider_anaplat.operators.partitioned import _CommitOperator, _PartOperator, _PlanOperator
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
@@ -220,6 +222,98 @@ def test_a_misspelt_word_falls_open_nowhere(export: Export, simulator: Simulator
     assert asked(simulator) == []
 
 
-def test_several_workers_do_not_take_it() -> None:
-    with pytest.raises(TypeError, match="if_unchanged"):
-        partitioned_export("group", ds_id="ds1", output_path="rows", partitions=2, if_unchanged="skip")
+@pytest.fixture
+def work(connect: Callable[..., None], simulator: Simulator, tmp_path: Path) -> Callable[..., Any]:
+    """Run a task of a partitioned export in a DAG run."""
+    connect(simulator)
+
+    def work(kind: Any, run: str, **arguments: Any) -> Any:
+        arguments = {
+            "ds_id": "ds1", "output_path": str(tmp_path / "rows"), "file_format": "csv", "page_size": 10,
+            "if_unchanged": "return", **arguments,
+        }  # fmt: skip
+        instance = SimpleNamespace(dag_id="dag", run_id=run, task_id="export.task", map_index=-1)
+        return kind(task_id="task", **arguments).execute({"ti": instance})
+
+    return work
+
+
+@pytest.fixture
+def by_several(work: Callable[..., Any]) -> Export:
+    """Run all tasks of a partitioned export."""
+
+    def by_several(run: str, partitions: int = 3, **arguments: Any) -> dict[str, Any]:
+        planned = work(_PlanOperator, run, partitions=partitions, **arguments)
+        for part in planned:
+            work(_PartOperator, run, partition=part, **arguments)
+        result: dict[str, Any] = work(_CommitOperator, run, partitions=partitions, planned=planned, **arguments)
+        return result
+
+    return by_several
+
+
+def test_several_workers_do_nothing_twice(by_several: Export, simulator: Simulator) -> None:
+    first = by_several("monday")
+    before = len(asked(simulator))
+
+    second = by_several("tuesday")
+
+    assert asked(simulator)[before:] == [(0, 1)]
+    assert second == {**first, "unchanged": True}
+    with pytest.raises(AirflowSkipException, match="ds1 has not changed"):
+        by_several("wednesday", if_unchanged="skip")
+
+
+@pytest.mark.parametrize(
+    "other", [{"partitions": 2}, {"sort_by": "n"}, {"delimiter": ";"}, {"file_format": "ndjson"}], ids=str
+)
+def test_several_workers_export_what_is_another(by_several: Export, other: dict[str, Any]) -> None:
+    by_several("monday")
+
+    assert "unchanged" not in by_several("tuesday", **other)
+    assert "unchanged" in by_several("wednesday", **other)
+
+
+def test_several_workers_export_what_has_changed(
+    by_several: Export, export: Export, simulator: Simulator, tmp_path: Path
+) -> None:
+    folder = tmp_path / "rows"
+    by_several("monday")
+    simulator.platform.refresh("ds1", numbers(31))
+    assert by_several("tuesday")["rows"] == 31
+
+    (folder / "part-00002.csv").unlink()
+    assert "unchanged" not in by_several("wednesday")
+    assert (folder / "part-00002.csv").exists()
+
+    export(output_path=str(folder), file_format="csv", rows_per_file=7)
+    assert "unchanged" not in by_several("thursday")
+
+
+def test_several_workers_note_nothing_by_default(by_several: Export, tmp_path: Path) -> None:
+    by_several("monday", if_unchanged="export")
+
+    assert not [path for path in (tmp_path / "rows").iterdir() if path.name.startswith(".")]
+    assert "unchanged" not in by_several("tuesday")
+
+
+def test_a_commit_that_finds_itself_done_takes_no_file_for_its_own(
+    by_several: Export, work: Callable[..., Any], tmp_path: Path
+) -> None:
+    by_several("monday", if_unchanged="export")
+    path = tmp_path / "rows" / "part-00002.csv"
+    path.write_text(path.read_text().replace("1", "7"))
+
+    assert work(_CommitOperator, "monday", partitions=3)["rows"] == 30
+
+    assert "unchanged" not in by_several("tuesday")
+
+
+def test_a_manifest_that_is_gone_since_the_plan(
+    by_several: Export, work: Callable[..., Any], tmp_path: Path
+) -> None:
+    by_several("monday")
+    (tmp_path / "rows" / "_manifest.json").unlink()
+
+    with pytest.raises(AnaplatUnplannedError, match="another export may be writing there"):
+        work(_CommitOperator, "tuesday", partitions=3, planned=[])

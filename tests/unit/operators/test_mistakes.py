@@ -53,12 +53,18 @@ OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"ds_id": "ds1", "output_path": "{folder}/out.csv"},
         ("csv_formulas", "encoding", "on_cast_error", "on_change", "sort_type"),
     ),
-    _PlanOperator: ({"ds_id": "ds1", "output_path": "{folder}/out.csv", "partitions": 2}, ("sort_type",)),
+    _PlanOperator: (
+        {"ds_id": "ds1", "output_path": "{folder}/out.csv", "partitions": 2},
+        ("if_unchanged", "sort_type"),
+    ),
     _PartOperator: (
         {"ds_id": "ds1", "output_path": "{folder}/out.csv", "partition": {"number": 1, "offset": 0, "rows": 1}},
         ("csv_formulas", "encoding", "on_cast_error", "sort_type"),
     ),
-    _CommitOperator: ({"ds_id": "ds1", "output_path": "{folder}/out.csv"}, ("csv_formulas", "encoding")),
+    _CommitOperator: (
+        {"ds_id": "ds1", "output_path": "{folder}/out.csv", "partitions": 2},
+        ("csv_formulas", "encoding", "if_unchanged"),
+    ),
     AnaplatCreateUsersOperator: (
         {"users": [{"loginId": "ada", "password": "s3cret-word"}]},
         ("existing_users", "in_doubt", "on_rejected", "password_encoding"),
