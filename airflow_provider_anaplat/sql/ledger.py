@@ -1,10 +1,14 @@
-"""Which loads have been committed, kept in the database itself: a line is there exactly where its rows are."""
+"""What has been loaded, kept in the database itself: a line is there exactly where its rows are.
+
+The table has two kinds of line: one for each task instance that has appended, and one for each table, which tells
+what was loaded into it last.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
@@ -13,6 +17,7 @@ __all__ = [
     "LoadKey",
     "LoadLedger",
     "RecordedLoad",
+    "TableNote",
 ]
 
 LEDGER = "anaplat_loads"
@@ -30,6 +35,7 @@ _COLUMNS = {
     "version": "NUMERIC(19)",
     "utime": "VARCHAR(250)",
     "loaded_at": "VARCHAR(40)",
+    "fingerprint": "VARCHAR(64)",
 }
 
 
@@ -56,27 +62,25 @@ class RecordedLoad(NamedTuple):
     utime: str | None
 
 
-class LoadLedger:
-    """The lines of one load in the table ``anaplat_loads``.
+class _Lines:
+    """Lines of the table ``anaplat_loads``.
 
     :param schema: where the table lies, beside the one that is loaded
-    :param target: name of the table that is loaded
+    :param load_id: of the one line that is meant
     """
 
-    def __init__(self, session: Session, schema: str | None, target: str, key: LoadKey) -> None:
+    def __init__(self, session: Session, schema: str | None, load_id: str) -> None:
         self._session = session
         self._schema = schema
-        self._target = target
-        self._key = key
-        # One column, since not every database lets an index hold all parts of the key.
-        self._load_id = hashlib.sha256("\0".join([*map(str, key), target]).encode()).hexdigest()
+        self._load_id = load_id
         dialect = session.driver.dialect
         self._table = dialect.qualified(schema, LEDGER)
         self._quoted = {name: dialect.quote(name) for name in _COLUMNS}
+        self._identity = f"{self._quoted['load_id']} = {PARAMETER}"
 
     def create(self) -> None:
         """Create the table where it is missing."""
-        if self._exists():
+        if self.exists():
             return
         options = self._session.driver.dialect.table_options
         columns = ", ".join(f"{self._quoted[name]} {kind}" for name, kind in _COLUMNS.items())
@@ -84,54 +88,133 @@ class LoadLedger:
             with self._session.transaction():
                 self._session.run(f"CREATE TABLE {self._table} ({columns}){options}")
         except self._session.driver.error:
-            if not self._exists():  # where it does, another task has just created it
+            if not self.exists():  # where it does, another task has just created it
                 raise
 
-    def find(self) -> RecordedLoad | None:
-        """Return the line, if the load was committed."""
-        if not self._exists():
-            return None
-        wanted = ", ".join(
-            self._quoted[name] for name in ("ds_id", "row_count", "column_count", "version", "utime")
-        )
-        query = f"SELECT {wanted} FROM {self._table} WHERE {self._quoted['load_id']} = {PARAMETER}"
-        for ds_id, rows, columns, version, utime in self._session.rows(query, [self._load_id]):
-            return RecordedLoad(ds_id, int(rows), int(columns), None if version is None else int(version), utime)
-        return None
-
-    def add(self, load: RecordedLoad, *, anew: bool) -> None:
-        """Add the line, within the transaction of the load; another load of the same task waits for its end.
-
-        :param anew: the table is new, so that a line that is there is of one that has since been dropped
-        """
-        values = (
-            self._load_id,
-            *self._key,
-            self._target,
-            *load,
-            datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-        if anew:
-            identity = f"{self._quoted['load_id']} = {PARAMETER}"
-            self._session.run(f"DELETE FROM {self._table} WHERE {identity}", [self._load_id])
-        self._session.run(
-            f"INSERT INTO {self._table} ({', '.join(self._quoted.values())}) "
-            f"VALUES ({', '.join([PARAMETER] * len(values))})",
-            values,
-        )
-
-    def set_rows(self, rows: int) -> None:
-        """Set the number of rows, when all are loaded."""
-        self._session.run(
-            f"UPDATE {self._table} SET {self._quoted['row_count']} = {PARAMETER} "
-            f"WHERE {self._quoted['load_id']} = {PARAMETER}",
-            [rows, self._load_id],
-        )
-
-    def _exists(self) -> bool:
+    def exists(self) -> bool:
+        """Tell whether the table is there; outside of a transaction, which a database might end to answer."""
         dialect = self._session.driver.dialect
         try:
             return dialect.find(self._session, self._schema, LEDGER)
         except self._session.driver.error:
             self._session.roll_back()
             return False
+
+    def find(self, fingerprint: str | None = None) -> RecordedLoad | None:
+        """Return the line, if it is there.
+
+        :param fingerprint: that it must have; by default, any
+        """
+        if not self.exists():
+            return None
+        wanted = ", ".join(
+            self._quoted[name] for name in ("ds_id", "row_count", "column_count", "version", "utime")
+        )
+        query = f"SELECT {wanted} FROM {self._table} WHERE {self._identity}"
+        parameters = [self._load_id]
+        if fingerprint is not None:
+            query += f" AND {self._quoted['fingerprint']} = {PARAMETER}"
+            parameters.append(fingerprint)
+        for ds_id, rows, columns, version, utime in self._session.rows(query, parameters):
+            return RecordedLoad(ds_id, int(rows), int(columns), None if version is None else int(version), utime)
+        return None
+
+    def insert(self, **values: Any) -> None:
+        """Insert the line."""
+        values = {"load_id": self._load_id, **values}
+        self._session.run(
+            f"INSERT INTO {self._table} ({', '.join(self._quoted[name] for name in values)}) "
+            f"VALUES ({', '.join([PARAMETER] * len(values))})",
+            [*values.values()],
+        )
+
+    def update(self, **values: Any) -> None:
+        """Update the line, if it is there."""
+        changes = ", ".join(f"{self._quoted[name]} = {PARAMETER}" for name in values)
+        self._session.run(
+            f"UPDATE {self._table} SET {changes} WHERE {self._identity}", [*values.values(), self._load_id]
+        )
+
+    def delete(self) -> None:
+        """Delete the line, if it is there."""
+        self._session.run(f"DELETE FROM {self._table} WHERE {self._identity}", [self._load_id])
+
+
+class LoadLedger(_Lines):
+    """The line of one load in the table ``anaplat_loads``.
+
+    :param schema: where the table lies, beside the one that is loaded
+    :param target: name of the table that is loaded
+    """
+
+    def __init__(self, session: Session, schema: str | None, target: str, key: LoadKey) -> None:
+        # One column, since not every database lets an index hold all parts of the key.
+        super().__init__(session, schema, _sha256(*map(str, key), target))
+        self._target = target
+        self._key = key
+
+    def add(self, load: RecordedLoad, *, anew: bool) -> None:
+        """Add the line, within the transaction of the load; another load of the same task waits for its end.
+
+        :param anew: the table is new, so that a line that is there is of one that has since been dropped
+        """
+        if anew:
+            self.delete()
+        self.insert(**self._key._asdict(), target=self._target, **_values(load))
+
+    def set_rows(self, rows: int) -> None:
+        """Set the number of rows, when all are loaded."""
+        self.update(row_count=rows)
+
+
+class TableNote(_Lines):
+    """The line of one table in the table ``anaplat_loads``: what was loaded into it last.
+
+    Every load into the table changes it, whatever its mode, within its transaction and after its rows are there:
+    so the line is never about rows that another load has since replaced. It is there before the transaction
+    begins, since in MySQL transactions that look for a missing line, and then insert it, may wait for each other.
+
+    :param schema: where the table lies
+    :param target: its name; names that differ in case alone, which may mean one table, share a line
+    """
+
+    def __init__(self, session: Session, schema: str | None, target: str) -> None:
+        super().__init__(session, schema, _sha256("table", target.casefold()))
+        self._target = target
+
+    def prepare(self) -> None:
+        """See that the line is there."""
+        self.create()
+        if self._is_there():
+            return
+        try:
+            with self._session.transaction():
+                self.insert(target=self._target)
+        except self._session.driver.error:
+            if not self._is_there():  # where it is, another task has just inserted it
+                raise
+
+    def replace(self, load: RecordedLoad, fingerprint: str | None) -> None:
+        """Let the line be about this load.
+
+        :param fingerprint: tells it from any other that would write something else; None where nobody will ask
+        """
+        self.update(**_values(load), target=self._target, fingerprint=fingerprint)
+
+    def _is_there(self) -> bool:
+        return bool(self._session.rows(f"SELECT 1 FROM {self._table} WHERE {self._identity}", [self._load_id]))
+
+
+def _values(load: RecordedLoad) -> dict[str, Any]:
+    return {
+        "ds_id": load.ds_id,
+        "row_count": load.rows,
+        "column_count": load.columns,
+        "version": load.version,
+        "utime": load.utime,
+        "loaded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _sha256(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

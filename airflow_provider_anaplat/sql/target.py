@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatRequestError
 from airflow_provider_anaplat.output.schema import schema_of
+from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.dialects import Dialect, Names
-from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad
+from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad, TableNote
 from airflow_provider_anaplat.sql.session import Session
 
 __all__ = [
@@ -39,6 +41,7 @@ class SqlTarget:
     :param mode: ``replace`` all rows, ``append`` to them, or ``upsert``: update or insert each by its keys
     :param key_columns: the columns that tell rows apart, for ``upsert`` alone
     :param load_key: who loads; the same load is appended once
+    :param fingerprint: tells the load from any other that would load something else; with it, the load is noted
     :raises AnaplatRequestError: the arguments do not go together
     """
 
@@ -48,6 +51,7 @@ class SqlTarget:
     mode: Mode = "replace"
     key_columns: Sequence[str] = ()
     load_key: LoadKey | None = None
+    fingerprint: str | None = None
     typed: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -84,6 +88,20 @@ class SqlTarget:
         with self.session.refusals(f"Cannot look for earlier loads of {self}"):
             return self._ledger.find() if self._exists() else None
 
+    def last_load(self, snapshot: Snapshot) -> RecordedLoad | None:
+        """Return what was loaded last, if this load would load the same and the table has not lost or gained rows.
+
+        :param snapshot: the state of the dataset
+        """
+        state = self._state(snapshot)
+        with self.session.refusals(f"Cannot look for the last load of {self}"):
+            load = self._note.find(state) if state else None
+            if load is None or not self._exists():
+                return None
+            [(rows,)] = self.session.rows(f"SELECT COUNT(*) FROM {self._name}")
+        has_all = rows == load.rows if self.mode == "replace" else rows >= load.rows
+        return load if has_all else None
+
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> None:
         """Load all frames, or none."""
         columns = schema_of(reader.columns, typed=True)
@@ -91,6 +109,8 @@ class SqlTarget:
         with self.session.refusals(f"Cannot load dataset {reader.ds_id} into {self}"):
             if self._ledger is not None:
                 self._ledger.create()
+            if self.fingerprint is not None:
+                self._note.prepare()
             if self._exists():
                 self._load_existing(frames, reader, list(columns))
             else:
@@ -136,11 +156,12 @@ class SqlTarget:
     def _load(
         self, frames: Iterator[pl.DataFrame], reader: PageReader, names: Names, *, new: bool, create: str = ""
     ) -> None:
+        noted = self._note.exists()
         with self.session.transaction():
             if create:
                 self.session.run(create)
             if self._ledger is not None:
-                self._ledger.add(_recorded(reader), anew=new)
+                self._ledger.add(_recorded(reader, 0), anew=new)
             if self.mode == "replace" and not new:
                 self._empty()
             rows = (
@@ -148,6 +169,8 @@ class SqlTarget:
             )
             if self._ledger is not None:
                 self._ledger.set_rows(rows)
+            if noted:
+                self._note.replace(_recorded(reader, rows), self._state(reader.snapshot))
 
     def _exists(self) -> bool:
         return self._dialect.find(self.session, self.schema, self.table)
@@ -292,10 +315,21 @@ class SqlTarget:
             return None
         return LoadLedger(self.session, self.schema, self.table, self.load_key)
 
+    @property
+    def _note(self) -> TableNote:
+        return TableNote(self.session, self.schema, self.table)
 
-def _recorded(reader: PageReader) -> RecordedLoad:
+    def _state(self, snapshot: Snapshot) -> str | None:
+        """Return what tells this load, of the dataset in this state, from any other; None where nothing could."""
+        if self.fingerprint is None or (snapshot.version is None and snapshot.utime is None):
+            return None
+        what = json.dumps([self.fingerprint, asdict(snapshot)])
+        return hashlib.sha256(what.encode()).hexdigest()
+
+
+def _recorded(reader: PageReader, rows: int) -> RecordedLoad:
     snapshot = reader.snapshot
-    return RecordedLoad(reader.ds_id, 0, len(snapshot.columns), snapshot.version, snapshot.utime)
+    return RecordedLoad(reader.ds_id, rows, len(snapshot.columns), snapshot.version, snapshot.utime)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,7 +14,8 @@ from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
-    from airflow_provider_anaplat.rows.export import OnCastError, OnChange
+    from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange
+    from airflow_provider_anaplat.rows.unchanged import IfUnchanged
     from airflow_provider_anaplat.sql.ledger import LoadKey
     from airflow_provider_anaplat.sql.session import Session
     from airflow_provider_anaplat.sql.target import Mode, SqlTarget
@@ -58,6 +59,10 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
     :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
     :param max_restarts: how often to start again
+    :param if_unchanged: where dataset, query and mode are those of the last load into this table, and it still
+        has the rows, by their number: ``export`` all the same, ``skip`` the task, or ``return`` what that load
+        returned, with ``unchanged``. It takes one request for one row. A line in ``anaplat_loads`` tells; with
+        ``export``, none is added
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``table``, ``mode``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime`` of
@@ -100,6 +105,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         on_cast_error: OnCastError = "fail",
         on_change: OnChange = "restart",
         max_restarts: int = 3,
+        if_unchanged: IfUnchanged = "export",
         anaplat_conn_id: str = AnaplatHook.default_conn_name,
         **kwargs: Any,
     ) -> None:
@@ -116,6 +122,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
             on_cast_error=on_cast_error,
             on_change=on_change,
             max_restarts=max_restarts,
+            if_unchanged=if_unchanged,
             anaplat_conn_id=anaplat_conn_id,
             **kwargs,
         )
@@ -139,7 +146,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
                 )  # fmt: skip
             ds_id = load.ds_id if load else self.found_id()
             link_dataset(self, context, ds_id)
-            summary = load or self.export_to(target, ds_id)
+            summary, unchanged = (load, False) if load else self._loaded(target, ds_id)
         link_dataset(self, context, ds_id, getattr(summary, "parent_dir_id", None))
         result = {
             "dsId": ds_id,
@@ -150,8 +157,23 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
             "version": summary.version,
             "utime": summary.utime,
             "alreadyLoaded": load is not None,
+            **({"unchanged": True} if unchanged else {}),
         }
         return self.succeed(context, result, getattr(summary, "read", ()))
+
+    def _loaded(self, target: SqlTarget, ds_id: str) -> tuple[ExportSummary, bool]:
+        """Load, unless nothing has changed; return what was loaded, and whether by an earlier task."""
+        if self.if_unchanged == "export":
+            return self.export_to(target, ds_id), False
+        from airflow_provider_anaplat.sql.unchanged import LastLoad
+
+        last = LastLoad(self.row_query(ds_id), target, self.on_cast_error)
+        with closing(self.client()) as client:
+            found = self.find_unchanged(last, client, ds_id)
+            if found is not None:
+                return found, True
+            noted = last.noted(client)
+        return self.export_to(noted, ds_id), False
 
     def target_name(self) -> Name | None:
         """Return how OpenLineage names the table; None where the database's hook does not say."""
