@@ -39,6 +39,7 @@ class Driver:
     :param load: writes frames into a table and returns the number of their rows
     :param placeholder: stands for a value in a statement
     :param percent: stands for a percent sign in a statement that has values
+    :param named: whether it stands for one only where the values have names
     :param prepare: sets a new connection up
     :param error: base of the module's exceptions
     """
@@ -47,6 +48,7 @@ class Driver:
     load: Load
     placeholder: str = "%s"
     percent: str = "%%"
+    named: bool = False
     prepare: Callable[[Any], None] = lambda _: None
     error: type[Exception] = Exception
 
@@ -209,6 +211,6 @@ _DRIVERS = {
     "psycopg": Driver(POSTGRESQL, _copying(_put_with_psycopg)),
     "psycopg2": Driver(POSTGRESQL, _copying(_put_with_psycopg2)),
     "MySQLdb": Driver(MYSQL, _insert_many, prepare=_prepare_mysqlclient),
-    "mysql": Driver(MYSQL, _insert_many, percent="%", prepare=_prepare_mysql),
+    "mysql": Driver(MYSQL, _insert_many, percent="%(percent)%", named=True, prepare=_prepare_mysql),
     "sqlite3": Driver(SQLITE, _insert_into_sqlite, placeholder="?", percent="%", prepare=_prepare_sqlite),
 }

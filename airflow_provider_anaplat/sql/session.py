@@ -113,10 +113,14 @@ class Session:
             ) from error
 
     def _execute(self, cursor: Any, statement: str, parameters: Sequence[Any]) -> None:
-        if parameters:
-            cursor.execute(self._with_placeholders(statement), tuple(parameters))
-        else:
+        if not parameters:
             cursor.execute(statement)
+        elif self.driver.named and "%" in statement:
+            texts = statement.replace("%", self.driver.percent).split(PARAMETER)
+            named = texts[0] + "".join(f"%({number})s{text}" for number, text in enumerate(texts[1:]))
+            cursor.execute(named, {str(number): value for number, value in enumerate(parameters)})
+        else:
+            cursor.execute(self._with_placeholders(statement), tuple(parameters))
 
     def _with_placeholders(self, statement: str) -> str:
         return statement.replace("%", self.driver.percent).replace(PARAMETER, self.driver.placeholder)

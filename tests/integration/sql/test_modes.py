@@ -128,6 +128,22 @@ def test_names(each: Database, load: Any, simulator: Simulator) -> None:
         assert each.rows(f"SELECT {each.quote('a (2)')} FROM {quoted}") == [("11",)]
 
 
+@pytest.mark.parametrize("mode", [{"mode": "append"}, {"mode": "upsert", "key_columns": ["id"]}], ids=str)
+@pytest.mark.parametrize(
+    "name", ["%s", "%(0)s", "%(x)s", "%%", "a%sb;%s", "VALUES (%s)", "x) VALUES (%s, '", ":1"]
+)
+def test_names_that_a_driver_could_take_for_a_value(
+    each: Database, load: Any, simulator: Simulator, name: str, mode: dict[str, Any]
+) -> None:
+    columns = [("id", "LONG"), (name, "STRING"), ("plain", "STRING")]
+    rows: list[list[str | None]] = [[str(number), f"{name}{number}", f"%s{number}"] for number in range(3)]
+    simulator.platform.add_dataset("named", Table.of_rows(columns, rows))
+    load(table=f"t{name}", **mode)
+    assert each.rows(f"SELECT {each.quote(name)}, plain FROM {each.quote('t' + name)} ORDER BY id") == [
+        (f"{name}{number}", f"%s{number}") for number in range(3)
+    ]
+
+
 def test_another_schema(db: Database, load: Any, simulator: Simulator) -> None:
     simulator.platform.add_dataset("sales", numbers(3))
     schema = db.schema or "main"
