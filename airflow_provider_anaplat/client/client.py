@@ -146,12 +146,10 @@ class AnaplatClient(Extensions):
         return AnaplatClient(**{field.name: getattr(settings, field.name) for field in fields(settings)})
 
     def earliest_platform_time(self, moment: datetime) -> datetime:
-        """Return the earliest that the platform's clock can have shown at a moment of ours.
+        """Return the earliest that the platform's clock can have shown at a moment of ours, which has its zone.
 
         Its clock is known by the ``Date`` header of its last answer, to within a second and the time that the
         answer took; before there is one, both clocks are taken to agree.
-
-        :param moment: with its time zone
         """
         return moment + self._transport.least_clock_difference
 
@@ -382,7 +380,9 @@ class AnaplatClient(Extensions):
         records = self._transport.send(
             operation, operation.path, lambda answer: records_by_id(answer, key), json=json
         )
-        return Lookup(records, lambda record: validated_record(kind, record, operation.name, record[key]), ids)
+        found = Lookup(records, lambda record: validated_record(kind, record, operation.name, record[key]), ids)
+        found.clock_ahead = self._transport.clock_difference
+        return found
 
     def _send(
         self,

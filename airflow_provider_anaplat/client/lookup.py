@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -26,6 +27,7 @@ class Lookup(Generic[T]):
     :param records: the records as plain Python, by id
     :param read: makes a typed record, or raises :class:`AnaplatInvalidAnswerError`
     :param asked: the ids that the request named; None where the answer holds all there are
+    :ivar clock_ahead: how much the platform's clock is ahead of ours, as far as that is known
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Lookup(Generic[T]):
         self._read = read
         self._asked = None if asked is None else frozenset(asked)
         self._done: dict[str, T] = {}
+        self.clock_ahead = timedelta(0)
 
     def covers(self, ids: Collection[str]) -> bool:
         """Tell whether this answer speaks of these ids, be it by not having them."""

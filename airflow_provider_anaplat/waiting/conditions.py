@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pendulum
@@ -135,17 +135,17 @@ class _OfOneDataset(Condition):
         if dataset is None:
             return Verdict(State.WORKING, f"dataset {self.called} is not in the list")
         states = StateTable(self.success_states, self.failure_states)
-        state = self._judge(states.read(dataset.status), dataset)
-        seen = f"dataset {self.called} is {dataset.status!r}{self._also_seen(dataset)}"
+        state = self._judge(states.read(dataset.status), dataset, lookup.clock_ahead)
+        seen = f"dataset {self.called} is {dataset.status!r}{self._also_seen(dataset, lookup.clock_ahead)}"
         if state is State.UNKNOWN and self.unknown_state == "wait":
             return Verdict(State.WORKING, f"{seen}, which no table of states knows")
         return Verdict(state, seen, dataset.summary() if state is State.DONE else None)
 
-    def _judge(self, state: State, dataset: Dataset) -> State:
+    def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         """Return what the meaning of the dataset's word means to this condition."""
         raise NotImplementedError
 
-    def _also_seen(self, dataset: Dataset) -> str:
+    def _also_seen(self, dataset: Dataset, clock_ahead: timedelta) -> str:
         return ""
 
 
@@ -217,13 +217,13 @@ class DatasetDone(_OfOneTask):
     :param task_status: how to ask for the task, before what the connection says
     """
 
-    def _judge(self, state: State, dataset: Dataset) -> State:
+    def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         return state
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetFresh(_OfOneDataset):
-    """A dataset's last update is at or after a moment, and its status is a success.
+    """A dataset's last update is at or after a moment of our clock, and its status is a success.
 
     What its status says counts from that moment on: a failure of an earlier update is no end.
 
@@ -232,12 +232,13 @@ class DatasetFresh(_OfOneDataset):
 
     newer_than: str | datetime
 
-    def _judge(self, state: State, dataset: Dataset) -> State:
-        fresh = dataset.utime is not None and dataset.utime >= moment("newer_than", self.newer_than)
+    def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
+        since = moment("newer_than", self.newer_than)
+        fresh = dataset.utime is not None and dataset.utime - since >= clock_ahead
         return state if fresh else State.WORKING
 
-    def _also_seen(self, dataset: Dataset) -> str:
-        return f", last updated {dataset.utime or 'never'}"
+    def _also_seen(self, dataset: Dataset, clock_ahead: timedelta) -> str:
+        return f", last updated {dataset.utime or 'never'}{_by_its_clock(clock_ahead)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,20 +255,20 @@ class DatasetRefreshed(_OfOneTask):
     noted_utime: str | None
     noted_status: str | None = None
 
-    def _judge(self, state: State, dataset: Dataset) -> State:
+    def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         noted = moment("noted_utime", self.noted_utime) if self.noted_utime else None
         if dataset.utime is not None and (noted is None or dataset.utime > noted):
             return state
         failed_now = state is State.FAILED and dataset.status != self.noted_status
         return State.FAILED if failed_now else State.WORKING
 
-    def _also_seen(self, dataset: Dataset) -> str:
+    def _also_seen(self, dataset: Dataset, clock_ahead: timedelta) -> str:
         return f", last updated {dataset.utime or 'never'}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubscriptionsSent(Condition):
-    """Each of these subscriptions was last sent at or after a moment, with success.
+    """Each of these subscriptions was last sent at or after a moment of our clock, with success.
 
     A plan that does not exist or is disabled will never be sent: it is a failure at once.
 
@@ -312,7 +313,7 @@ class SubscriptionsSent(Condition):
         if not self.ids:
             raise AnaplatRequestError("subscription_ids is empty: there is nothing to wait for.")
         plans = {sc_id: lookup.get(sc_id) for sc_id in self.ids}
-        read = {sc_id: self._judge(sc_id, plan) for sc_id, plan in plans.items()}
+        read = {sc_id: self._judge(sc_id, plan, lookup.clock_ahead) for sc_id, plan in plans.items()}
         for state in (State.FAILED, State.UNKNOWN):
             ended = [seen for found, seen in read.values() if found is state]
             if ended:
@@ -323,21 +324,31 @@ class SubscriptionsSent(Condition):
         sent = [plan.summary() for plan in plans.values() if plan is not None]
         return Verdict(State.DONE, f"all {len(sent)} subscriptions were sent", {"subscriptions": sent})
 
-    def _judge(self, sc_id: str, plan: SubscriptionPlan | None) -> tuple[State, str]:
+    def _judge(self, sc_id: str, plan: SubscriptionPlan | None, clock_ahead: timedelta) -> tuple[State, str]:
         if plan is None:
             return State.FAILED, f"subscription {sc_id} does not exist"
         name = f"subscription {sc_id} ({plan.name})"
         if plan.enabled is False:
             return State.FAILED, f"{name} is disabled"
-        if plan.last_send_time is None or plan.last_send_time < moment("sent_after", self.sent_after):
-            return State.WORKING, f"{name} was last sent {plan.last_send_time or 'never'}"
+        since = moment("sent_after", self.sent_after)
+        if plan.last_send_time is None or plan.last_send_time - since < clock_ahead:
+            last = f"{plan.last_send_time or 'never'}{_by_its_clock(clock_ahead)}"
+            return State.WORKING, f"{name} was last sent {last}"
         seen = f"{name} was sent {plan.last_send_time} with {plan.last_send_status!r}"
         state = StateTable(self.success_states, self.failure_states).read(plan.last_send_status)
         unknown_waits = state is State.UNKNOWN and self.unknown_state == "wait"
         return (State.WORKING if unknown_waits else state), seen
 
 
-def moment(name: str, given: str | datetime) -> datetime:
+def _by_its_clock(clock_ahead: timedelta) -> str:
+    """Return what to add to a moment of the platform's."""
+    seconds = clock_ahead.total_seconds()
+    if not seconds:
+        return ""
+    return f" by its clock, which is {abs(seconds):,.0f} s {'ahead of' if seconds > 0 else 'behind'} ours"
+
+
+def moment(name: str, given: str | datetime) -> pendulum.DateTime:
     """Return a moment that a user or a template gave.
 
     :param name: name of the argument, for the error

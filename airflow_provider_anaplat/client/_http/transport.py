@@ -127,6 +127,7 @@ class Transport:
         )
         # How much the platform's clock is ahead of ours at the least; below 0 where it is behind.
         self.least_clock_difference = timedelta(0)
+        self._most_clock_difference = timedelta(0)
         self._session = _Session()
         # Without an auth of its own, requests would look for credentials in ~/.netrc and send them.
         self._session.auth = lambda request: request
@@ -323,8 +324,9 @@ class Transport:
 
     def _answer(self, request: _Request) -> Answer:
         with self._slots.one(self._closed.is_set):
+            asked_at = datetime.now(UTC)
             response, body = self._exchange(request)
-        self._note_clock(response.headers.get("Date"))
+        self._note_clock(response.headers.get("Date"), asked_at)
         return Answer(
             operation=request.operation.name,
             status=response.status_code,
@@ -379,11 +381,18 @@ class Transport:
         timeout = (settings.connect_timeout, settings.read_timeout)
         return self._session.send(prepared, timeout=timeout, allow_redirects=False, **environment)
 
-    def _note_clock(self, date: str | None) -> None:
+    @property
+    def clock_difference(self) -> timedelta:
+        """How much the platform's clock is ahead of ours; of what fits its last answer, the nearest to none."""
+        return max(self.least_clock_difference, min(self._most_clock_difference, timedelta(0)))
+
+    def _note_clock(self, date: str | None, asked_at: datetime) -> None:
         try:
-            # The platform wrote the header at this moment of ours or before.
-            self.least_clock_difference = parsedate_to_datetime(date or "").astimezone(UTC) - datetime.now(UTC)
+            shown = parsedate_to_datetime(date or "").astimezone(UTC)
         except (ValueError, OverflowError):
             return
+        # The platform wrote the header, in whole seconds, between the request and this moment of ours.
+        self.least_clock_difference = shown - datetime.now(UTC)
+        self._most_clock_difference = shown - asked_at + timedelta(seconds=1)
         if self._user_tokens is not None:
             self._user_tokens.note_clock(self.least_clock_difference.total_seconds())

@@ -349,6 +349,8 @@ def test_the_platforms_clock_is_known_by_its_answers(
     client.list_pages()
     difference = (client.earliest_platform_time(moment) - moment).total_seconds()
     assert seconds - 10 < difference <= seconds
+    found = client.find_datasets([]).clock_ahead.total_seconds()
+    assert abs(found) <= abs(seconds) < abs(found) + 10
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,6 +125,33 @@ def test_what_a_dataset_says(condition: Any, look: Lookup[Dataset], state: State
     verdict = condition.judge(look)
     assert verdict.state is state
     assert (verdict.result or {}).get("dsId") == ("ds1" if state is State.DONE else None)
+
+
+@pytest.mark.parametrize(
+    ("seconds_ahead", "utime", "state"),
+    [
+        (600, "2026-01-31T12:09:59+00:00", State.WORKING),
+        (600, "2026-01-31T12:10:00+00:00", State.DONE),
+        (-600, "2026-01-31T11:49:59+00:00", State.WORKING),
+        (-600, "2026-01-31T11:50:00+00:00", State.DONE),
+    ],
+)
+def test_a_moment_is_one_of_our_clock(seconds_ahead: int, utime: str, state: State) -> None:
+    look, sent = listed("FINISHED", utime), plans(sc1=(utime, "SUCCESS", True))
+    look.clock_ahead = sent.clock_ahead = timedelta(seconds=seconds_ahead)
+    fresh = DatasetFresh(**FRESH).judge(look)
+    assert fresh.state is state
+    assert SubscriptionsSent(subscription_ids=["sc1"], sent_after=NOON).judge(sent).state is state
+    assert f"by its clock, which is 600 s {'ahead of' if seconds_ahead > 0 else 'behind'} ours" in fresh.seen
+
+
+@pytest.mark.parametrize("utime", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00"])
+def test_the_ends_of_the_calendar(utime: str) -> None:
+    look = listed("FINISHED", utime)
+    for look.clock_ahead in (timedelta(hours=1), timedelta(hours=-1)):
+        done = DatasetFresh(**FRESH).judge(look).state is State.DONE
+        assert done == utime.startswith("9")
+        assert DatasetFresh(ds_id="ds1", newer_than=utime).judge(look).state in (State.DONE, State.WORKING)
 
 
 def test_what_is_seen_says_when_the_last_update_was() -> None:
