@@ -60,6 +60,7 @@ bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting 
 	@$(INSTALL) --editable ".[bench]"
 	@$(BIN)/python benchmarks/parsing.py
 	@$(BIN)/python benchmarks/rows.py
+	@$(BIN)/python benchmarks/small.py
 	@$(BIN)/python benchmarks/sql.py
 	@$(BIN)/python benchmarks/users.py
 	@$(BIN)/python benchmarks/waiting.py
