@@ -144,11 +144,12 @@ def _check_copied(table: str, copied: int, expected: int) -> None:
 def _insert_many(session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]) -> int:
     """Insert many rows with each statement.
 
-    The drivers' own executemany looks for values and comments with patterns that a column name can match.
+    The drivers' own executemany looks for values and comments with patterns that a column name can match. Dates go
+    as texts: one driver writes the year 99 as it is, and the server takes that for 1999.
     """
     row = f"({', '.join([PARAMETER] * len(columns))})"
     rows = 0
-    for frame in frames:
+    for frame in map(_with_dates_as_texts, frames):
         for batch in frame.iter_slices(rows_within(frame, _ROWS_PER_STATEMENT, _BYTES_PER_STATEMENT)):
             session.run(
                 f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * batch.height)}",
@@ -173,11 +174,14 @@ def _insert_into_sqlite(
     session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]
 ) -> int:
     """Insert dates as texts that SQLite's functions understand; it has no dates."""
-    as_text = (frame.with_columns(pl.col(pl.Date).cast(pl.String)) for frame in frames)
     before = _count(session, table)
-    rows = _insert_each(session, table, columns, as_text)
+    rows = _insert_each(session, table, columns, map(_with_dates_as_texts, frames))
     _check_copied(table, _count(session, table) - before, rows)
     return rows
+
+
+def _with_dates_as_texts(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.col(pl.Date).cast(pl.String))
 
 
 def _count(session: Session, table: str) -> int:

@@ -87,6 +87,13 @@ def test_types(each: Database, load: Any, simulator: Simulator) -> None:
     ]
 
 
+def test_years_of_two_digits(each: Database, load: Any, simulator: Simulator) -> None:
+    days = ["0010-03-04", "0069-01-01", "0070-01-01", "0099-12-31", "0100-01-01", "0999-09-09"]
+    simulator.platform.add_dataset("days", Table.of_rows([("day", "DATE")], [[day] for day in days]))
+    load()
+    assert [str(day) for (day,) in each.rows("SELECT day FROM sales ORDER BY day")] == days
+
+
 @pytest.mark.parametrize("mode", ["replace", "upsert"])
 def test_texts_survive(each: Database, load: Any, simulator: Simulator, mode: str) -> None:
     rows = [[str(number), text] for number, text in enumerate(TEXTS)]
