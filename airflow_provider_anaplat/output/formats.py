@@ -185,14 +185,15 @@ class ParquetSink:
         output = Output(file.write, file.flush)
 
         def join(pulled: Iterator[pl.DataFrame]) -> None:
-            joined, splitter = JoinedParquet(output, arrow_schema(columns)), Splitter(pulled)
+            splitter = Splitter(pulled)
             size = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
             empty = pl.DataFrame(schema=schema_of(columns, typed=True))
-            while splitter.has_more() or not joined.parts:
-                part = pl.concat([empty, *splitter.take(size, _PART_BYTES)], rechunk=True)
-                _check_rows(joined.add(self._bytes_of(part)), part.height)
-                del part
-            joined.finish()
+            with JoinedParquet(output, arrow_schema(columns)) as joined:
+                while splitter.has_more() or not joined.parts:
+                    part = pl.concat([empty, *splitter.take(size, _PART_BYTES)], rechunk=True)
+                    _check_rows(joined.add(self._bytes_of(part)), part.height)
+                    del part
+                joined.finish()
 
         feed(frames, join)
         output.flush()

@@ -1,22 +1,36 @@
 """One Parquet file out of many, so that a long one takes no more memory than a short one.
 
-Polars keeps some 3 kB for each column of each row group until the file ends: gigabytes where a wide dataset has
-some ten thousand pages. Here a file ends after a few row groups, and what stays of them is their entry in the
-footer, which takes some 80 bytes for each column. The indexes of their pages are left out: they name places in
-the file once more, and tell little where a column of a row group is a page or two.
+Each library keeps kilobytes for each column of each row group until the file ends: gigabytes where a wide dataset
+has some ten thousand pages. Here a file ends after a few row groups, and what stays of them is their entry in the
+footer, some 80 bytes for each column, and in a temporary file where that comes to megabytes. The indexes of their
+pages are left out: they name places in the file once more, and tell little where a column of a row group is a page
+or two.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import BytesIO
+from itertools import chain
+from tempfile import SpooledTemporaryFile
 
 from arro3.core import Schema, Table
 from arro3.io import write_ipc_stream
 
 from airflow_provider_anaplat.output.streams import Writable
-from airflow_provider_anaplat.output.thrift import BINARY, INT64, LIST, STRUCT, Struct, read_struct, written
+from airflow_provider_anaplat.output.thrift import (
+    BINARY,
+    INT64,
+    LIST,
+    STRUCT,
+    Reader,
+    Rules,
+    binary,
+    integer,
+    list_head,
+    struct,
+)
 
 __all__ = [
     "JoinedParquet",
@@ -24,17 +38,20 @@ __all__ = [
 
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4  # of the footer's length, which stands between the footer and the last magic
+# Bytes of the footer's entries that are kept in memory; more of them wait in a temporary file.
+_ENTRIES_IN_MEMORY = 8 << 20
+_COPIED = 1 << 20  # bytes at a time
 
 # Field numbers of Parquet's FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _FILE_ROWS, _FILE_GROUPS, _FILE_METADATA = 3, 4, 5
 _GROUP_CHUNKS, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_NUMBER = 1, 3, 5, 7
 _CHUNK_OFFSET, _CHUNK_METADATA = 2, 3
-_CHUNK_INDEX_OFFSETS, _CHUNK_INDEXES = (4, 6), (4, 5, 6, 7)
+_CHUNK_INDEX_OFFSETS, _CHUNK_INDEX_SIZES = (4, 6), (5, 7)
 _COLUMN_OFFSETS = (9, 10, 11, 14)  # of its data, index and dictionary pages and its Bloom filter
 
 
 class JoinedParquet:
-    """Writes a Parquet file that holds the row groups of others, one after the other.
+    """Writes a Parquet file that holds the row groups of others, one after the other; a context manager.
 
     :param file: where it goes; it need not be able to seek
     :param schema: the columns as Arrow describes them, with the metadata of each
@@ -45,11 +62,17 @@ class JoinedParquet:
         file.write(_MAGIC)
         self.parts = 0
         self._file = file
-        self._schema = schema
         self._position = len(_MAGIC)
-        self._groups: list[bytes] = []
         self._rows = 0
-        self._footer: Struct = {}
+        self._groups = 0
+        self._footer: dict[int, tuple[int, Iterable[bytes]]] = {_FILE_METADATA: (LIST, _arrow_entries(schema))}
+        self._entries = SpooledTemporaryFile(_ENTRIES_IN_MEMORY)  # noqa: SIM115 - this is a context manager itself
+
+    def __enter__(self) -> JoinedParquet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entries.close()
 
     def add(self, part: bytes) -> int:
         """Write the row groups of a Parquet file, and return how many rows they have.
@@ -58,63 +81,83 @@ class JoinedParquet:
         """
         footer_end = len(part) - len(_MAGIC) - _LENGTH_BYTES
         footer_size = int.from_bytes(part[footer_end : footer_end + _LENGTH_BYTES], "little")
-        self._footer = read_struct(part[footer_end - footer_size : footer_end])
-        groups: list[Struct] = self._footer[_FILE_GROUPS][1][1]
-        rows = sum(int(group[_GROUP_ROWS][1]) for group in groups)
-        end = min(_places_of_indexes(groups), default=footer_end - footer_size)
-        for group in groups:
-            _move(group, self._position - len(_MAGIC))
-            self._groups.append(written(STRUCT, group))
-        self._file.write(part[len(_MAGIC) : end])
-        self._position += end - len(_MAGIC)
-        self._rows += rows
+        move = _Move(self._position - len(_MAGIC), footer_end - footer_size)
+        footer = Reader(part[footer_end - footer_size : footer_end])
+        for number, kind in footer.fields():
+            if number == _FILE_GROUPS:
+                for _ in footer.items():
+                    self._entries.write(footer.edited(move.rules))
+                    self._groups += 1
+            else:
+                self._footer.setdefault(number, (kind, [footer.skipped(kind)]))
+        self._file.write(part[len(_MAGIC) : move.end])
+        self._position += move.end - len(_MAGIC)
+        self._rows += move.rows
         self.parts += 1
-        return rows
+        return move.rows
 
     def finish(self) -> None:
-        """Write the footer, which has the columns of a part; the file stays open."""
+        """Write the footer, which has the columns of the first part; the file stays open."""
         fields = {
             **self._footer,
-            _FILE_ROWS: (INT64, self._rows),
-            _FILE_GROUPS: (LIST, (STRUCT, self._groups)),
-            _FILE_METADATA: (LIST, (STRUCT, [_arrow_entry(self._schema)])),
+            _FILE_ROWS: (INT64, [integer(self._rows)]),
+            _FILE_GROUPS: (LIST, chain([list_head(STRUCT, self._groups)], self._moved_entries())),
         }
-        footer = written(STRUCT, dict(sorted(fields.items())))
-        self._file.write(footer)
-        self._file.write(len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC)
+        size = 0
+        for piece in struct(fields):
+            self._file.write(piece)
+            size += len(piece)
+        self._file.write(size.to_bytes(_LENGTH_BYTES, "little") + _MAGIC)
+
+    def _moved_entries(self) -> Iterator[bytes]:
+        self._entries.seek(0)
+        while piece := self._entries.read(_COPIED):
+            yield piece
 
 
-def _arrow_entry(schema: Schema) -> Struct:
-    """Return the entry of the file's metadata in which Arrow's readers look for the schema."""
+class _Move:
+    """What becomes of the entries of row groups that move by so many bytes: no index stays, and no number.
+
+    :ivar rules: how their fields change
+    :ivar rows: of those that the rules were applied to
+    :ivar end: of their pages; the indexes follow
+    """
+
+    def __init__(self, distance: int, end: int) -> None:
+        def moved(place: int) -> int:
+            return place and place + distance  # some write 0 for what is nowhere
+
+        column = dict.fromkeys(_COLUMN_OFFSETS, moved)
+        chunk: Rules = {
+            _CHUNK_OFFSET: moved,
+            _CHUNK_METADATA: column,
+            **dict.fromkeys(_CHUNK_INDEX_OFFSETS, self._index),
+            **dict.fromkeys(_CHUNK_INDEX_SIZES, _left_out),
+        }
+        self.rules: Rules = {
+            _GROUP_CHUNKS: chunk,
+            _GROUP_ROWS: self._counted,
+            _GROUP_OFFSET: moved,
+            _GROUP_NUMBER: _left_out,
+        }
+        self.rows = 0
+        self.end = end
+
+    def _counted(self, rows: int) -> int:
+        self.rows += rows
+        return rows
+
+    def _index(self, place: int) -> None:
+        self.end = min(self.end, place)
+
+
+def _left_out(_: int) -> None:
+    return None
+
+
+def _arrow_entries(schema: Schema) -> list[bytes]:
+    """Return the file's metadata: the entry in which Arrow's readers look for the schema."""
     stream = BytesIO()
     write_ipc_stream(Table([], schema=schema), stream)
-    return {1: (BINARY, b"ARROW:schema"), 2: (BINARY, b64encode(stream.getvalue()))}
-
-
-def _chunks(group: Struct) -> list[Struct]:
-    chunks: list[Struct] = group[_GROUP_CHUNKS][1][1]
-    return chunks
-
-
-def _places_of_indexes(groups: list[Struct]) -> Iterator[int]:
-    for group in groups:
-        for chunk in _chunks(group):
-            yield from (chunk[number][1] for number in _CHUNK_INDEX_OFFSETS if number in chunk)
-
-
-def _move(group: Struct, distance: int) -> None:
-    """Add a distance to all places in the file that a row group names, and let it name no index and no number."""
-    group.pop(_GROUP_NUMBER, None)
-    _move_places(group, (_GROUP_OFFSET,), distance)
-    for chunk in _chunks(group):
-        for number in _CHUNK_INDEXES:
-            chunk.pop(number, None)
-        _move_places(chunk, (_CHUNK_OFFSET,), distance)
-        _move_places(chunk[_CHUNK_METADATA][1], _COLUMN_OFFSETS, distance)
-
-
-def _move_places(fields: Struct, numbers: tuple[int, ...], distance: int) -> None:
-    for number in numbers:
-        if number in fields and fields[number][1]:  # some write 0 for what is nowhere
-            kind, place = fields[number]
-            fields[number] = kind, place + distance
+    entry = {1: (BINARY, [binary(b"ARROW:schema")]), 2: (BINARY, [binary(b64encode(stream.getvalue()))])}
+    return [list_head(STRUCT, 1), *struct(entry)]

@@ -1,112 +1,115 @@
-"""Thrift's compact protocol, without a schema: what Parquet writes its footer in.
+"""Thrift's compact protocol, as far as a Parquet footer is copied: what is not changed stays the bytes it is.
 
-A struct is a dict from field number to type and value, in the order that it was read in. A value is a bool, an
-int, bytes (also those of a float, which nobody looks into), a struct, or a list with the type of its items.
+To make objects of all of it takes several times as long, and a footer may have thousands of columns.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Union
 
 __all__ = [
-    "Struct",
-    "read_struct",
-    "written",
+    "BINARY",
+    "INT64",
+    "LIST",
+    "STRUCT",
+    "Reader",
+    "Rules",
+    "binary",
+    "integer",
+    "list_head",
+    "struct",
 ]
 
 TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, _MAP, STRUCT = range(1, 13)
-_INTEGERS = (INT16, INT32, INT64)
-_LISTS = (LIST, SET)
+_SIZES = {BYTE: 1, DOUBLE: 8}
+_IN_LISTS = {**_SIZES, TRUE: 1, FALSE: 1}  # of a field, the type says whether it is true
 
-Struct = dict[int, tuple[int, Any]]
+# By the number of a field: what becomes of its integer, None if the field is left out; or the rules of its struct,
+# or of each struct of its list. All other fields stay.
+Rules = Mapping[int, Union[Callable[[int], int | None], "Rules"]]
 
 
-def read_struct(data: bytes) -> Struct:
-    """Return the struct that the data begins with.
+class Reader:
+    """Reads bytes from the front; what a field or an item holds has to be taken before the next one.
 
-    :raises ValueError: there is none
+    :raises ValueError: what is read is no struct of the compact protocol, or not all of one
     """
-    try:
-        return _Reader(data).value(STRUCT)  # type: ignore[no-any-return]  # a value's type follows its kind
-    except IndexError as error:
-        raise ValueError("a struct has no end") from error
 
-
-def written(kind: int, value: Any) -> bytes:
-    """Return a value's bytes; a struct may be bytes already, those that it was written as."""
-    if isinstance(value, bytes) and kind == STRUCT:
-        return value
-    if kind in (BYTE, DOUBLE):
-        return bytes(value)
-    if kind in _INTEGERS:
-        return _varint(value << 1 ^ value >> 63)
-    if kind == BINARY:
-        return _varint(len(value)) + bytes(value)
-    return _written_list(*value) if kind in _LISTS else _written_struct(value)
-
-
-def _written_struct(fields: Struct) -> bytes:
-    parts = []
-    last = 0
-    for number, (kind, value) in fields.items():
-        delta = number - last
-        parts.append(bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + written(INT16, number))
-        if kind not in (TRUE, FALSE):
-            parts.append(written(kind, value))
-        last = number
-    return b"".join([*parts, b"\0"])
-
-
-def _written_list(kind: int, items: list[Any]) -> bytes:
-    size = len(items)
-    head = bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + _varint(size)
-    return b"".join([head, *(bytes(item) if kind in (TRUE, FALSE) else written(kind, item) for item in items)])
-
-
-def _varint(number: int) -> bytes:
-    low = []
-    while number > 0x7F:
-        low.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*low, number])
-
-
-class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._position = 0
 
-    def value(self, kind: int) -> Any:
-        if kind in (TRUE, FALSE):  # of a field: its type says it all
-            return kind == TRUE
-        if kind in _INTEGERS:
-            return self._integer()
-        if kind == BYTE:
-            return self._bytes(1)
-        if kind == DOUBLE:
-            return self._bytes(8)
-        if kind == BINARY:
-            return self._bytes(self._varint())
-        if kind in _LISTS:
-            return self._list()
-        if kind == STRUCT:
-            return self._struct()
-        raise ValueError(f"there is no type {kind} in a Parquet footer")
-
-    def _struct(self) -> Struct:
-        fields: Struct = {}
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Yield number and type of each field of a struct."""
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._integer()
-            fields[number] = head & 0xF, self.value(head & 0xF)
-        return fields
+            yield number, head & 0xF
 
-    def _list(self) -> tuple[int, list[Any]]:
+    def items(self) -> Iterator[int]:
+        """Yield the type of each item of a list."""
         head = self._byte()
         size, kind = head >> 4, head & 0xF
-        size = self._varint() if size == 0xF else size
-        one_byte = kind in (TRUE, FALSE)
-        return kind, [self._bytes(1) if one_byte else self.value(kind) for _ in range(size)]
+        for _ in range(self._varint() if size == 0xF else size):
+            yield kind
+
+    def skipped(self, kind: int) -> bytes:
+        """Take a field's value, and return its bytes."""
+        start = self._position
+        self._skip(kind, _SIZES)
+        return self._data[start : self._position]
+
+    def edited(self, rules: Rules) -> bytes:
+        """Take a struct, and return its bytes with fields as the rules make them."""
+        pieces: list[bytes] = []
+        data, last, unchanged_from = self._data, 0, self._position
+        read = 0
+        start = self._position
+        for number, kind in self.fields():
+            rule = rules.get(number)
+            if rule is None and last == read:
+                self._skip(kind, _SIZES)
+                last = number
+            else:
+                pieces.append(data[unchanged_from:start])
+                value = self._value(kind, rule)
+                if value is not None:
+                    pieces += _field_head(number - last, number, kind), value
+                    last = number
+                unchanged_from = self._position
+            read, start = number, self._position
+        pieces += data[unchanged_from : self._position - 1], b"\0"
+        return b"".join(pieces)
+
+    def _value(self, kind: int, rule: Callable[[int], int | None] | Rules | None) -> bytes | None:
+        """Take a field's value, and return what becomes of it."""
+        if rule is None:
+            return self.skipped(kind)
+        if callable(rule):
+            changed = rule(self._integer())
+            return None if changed is None else integer(changed)
+        if kind == STRUCT:
+            return self.edited(rule)
+        items = [self.edited(rule) for _ in self.items()]
+        return b"".join([list_head(STRUCT, len(items)), *items])
+
+    def _skip(self, kind: int, sizes: dict[int, int]) -> None:
+        if INT16 <= kind <= INT64:
+            while self._byte() > 0x7F:
+                pass
+        elif kind == BINARY:
+            self._pass(self._varint())
+        elif kind in sizes:
+            self._pass(sizes[kind])
+        elif kind == STRUCT:
+            for _, inner in self.fields():
+                self._skip(inner, _SIZES)
+        elif kind in (LIST, SET):
+            for inner in self.items():
+                self._skip(inner, _IN_LISTS)
+        elif kind not in (TRUE, FALSE):
+            raise ValueError(f"there is no type {kind} in a Parquet footer")
 
     def _integer(self) -> int:
         number = self._varint()
@@ -120,11 +123,50 @@ class _Reader:
         return number | low << shift
 
     def _byte(self) -> int:
-        self._position += 1
+        self._pass(1)
         return self._data[self._position - 1]
 
-    def _bytes(self, size: int) -> bytes:
+    def _pass(self, size: int) -> None:
         self._position += size
         if self._position > len(self._data):
-            raise IndexError
-        return self._data[self._position - size : self._position]
+            raise ValueError("a struct has no end")
+
+
+def struct(fields: Mapping[int, tuple[int, Iterable[bytes]]]) -> Iterator[bytes]:
+    """Yield the bytes of a struct.
+
+    :param fields: type and bytes of each, by its number
+    """
+    last = 0
+    for number, (kind, pieces) in sorted(fields.items()):
+        yield _field_head(number - last, number, kind)
+        yield from pieces
+        last = number
+    yield b"\0"
+
+
+def list_head(kind: int, size: int) -> bytes:
+    """Return what stands before the items of a list."""
+    return bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + _varint(size)
+
+
+def integer(value: int) -> bytes:
+    """Return an integer's bytes."""
+    return _varint(value << 1 ^ value >> 63)
+
+
+def binary(value: bytes) -> bytes:
+    """Return the bytes of bytes, which tell their number."""
+    return _varint(len(value)) + value
+
+
+def _field_head(delta: int, number: int, kind: int) -> bytes:
+    return bytes([delta << 4 | kind]) if 0 < delta < 16 else bytes([kind]) + integer(number)
+
+
+def _varint(number: int) -> bytes:
+    low = []
+    while number > 0x7F:
+        low.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*low, number])

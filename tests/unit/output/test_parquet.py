@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.thrift import read_struct
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.output.formats import ParquetSink
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.schema import arrow_schema
-from airflow_provider_anaplat.output.thrift import read_struct
 
 COLUMNS = (
     Column(name="n", fd_type="LONG", alias="Number"),
@@ -36,12 +36,12 @@ def frame(numbers: list[int]) -> pl.DataFrame:
 def joined(parts: Iterable[pl.DataFrame], group: int) -> bytes:
     """Return one file of a file for each part, all with row groups of this size."""
     file = BytesIO()
-    whole = JoinedParquet(file, arrow_schema(COLUMNS))
-    for rows in parts:
-        part = BytesIO()
-        rows.write_parquet(part, row_group_size=group)
-        whole.add(part.getvalue())
-    whole.finish()
+    with JoinedParquet(file, arrow_schema(COLUMNS)) as whole:
+        for rows in parts:
+            part = BytesIO()
+            rows.write_parquet(part, row_group_size=group)
+            whole.add(part.getvalue())
+        whole.finish()
     return file.getvalue()
 
 
@@ -144,3 +144,39 @@ def test_a_row_group_takes_little_memory_until_the_end() -> None:
     output = subprocess.run([sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True)
     early, late = json.loads(output.stdout)
     assert late - early < 25  # MB; 64 where Polars writes one file
+
+
+WIDE = """
+import io, json
+from pathlib import Path
+import polars as pl
+from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.output.parquet import JoinedParquet
+from airflow_provider_anaplat.output.schema import arrow_schema
+
+def memory(key):
+    return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0]) / 1024
+
+class Nowhere(io.RawIOBase):
+    def write(self, data):
+        return len(data)
+
+names = [f"a column with a long name {n}" for n in range(1000)]
+part = io.BytesIO()
+pl.DataFrame({name: ["a text that is of some length"] for name in names}).write_parquet(part)
+part = part.getvalue()
+with JoinedParquet(Nowhere(), arrow_schema([Column(name=name, fd_type="STRING") for name in names])) as joined:
+    for number in range(300):
+        if number == 10:
+            early = memory("VmRSS")
+        joined.add(part)
+    joined.finish()
+print(json.dumps([early, memory("VmHWM")]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_the_footer_of_a_wide_file_takes_little_memory_also_when_it_is_written() -> None:
+    output = subprocess.run([sys.executable, "-c", WIDE], check=True, capture_output=True, text=True)
+    early, most = json.loads(output.stdout)
+    assert most - early < 25  # MB, of a footer of more than that
