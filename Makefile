@@ -11,15 +11,19 @@ BIN := $(VENV)/bin
 ALONE := $(VENV)/alone
 RUNS := $(VENV)/installed-to-run
 INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
-# uv, where it can be had; it takes a quarter of pip's time.
-PIP = $$(test -x $(BIN)/uv && echo "$(BIN)/uv pip" || echo "$(BIN)/python -m pip --disable-pip-version-check")
-INSTALL = $(PIP) install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)"
+# uv, where it can be had; it takes a quarter of pip's time. $(call PIP,the environment's python,install)
+PIP = $$(test -x $(BIN)/uv && echo "$(BIN)/uv pip $(2) --python $(1)" || echo "$(BIN)/python -m pip --python $(1) --disable-pip-version-check $(2)")
+INSTALL = $(call PIP,$(BIN)/python,install) --quiet --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)"
 COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url
 # One process more than cores, since some tests wait. The tests of a file stay together, for what they share, and the
 # longest files come first.
 PROCESSES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTED ?= tests/integration tests/unit
 TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
+
+# Without bytecode, every process of Airflow would compile a thousand modules anew, which takes two seconds.
+export UV_COMPILE_BYTECODE := 1
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help bench demo ui test test-system test-all coverage mutants lint types check docs build sbom mysqlclient pins clean constraints
 .DEFAULT_GOAL := help
@@ -86,7 +90,7 @@ build: $(INSTALLED) ## Build wheel and source distribution into dist/
 sbom: build ## Install the wheel alone and write its bill of materials to dist/sbom.cdx.json
 	rm -rf $(ALONE)
 	$(PYTHON) -m venv --without-pip $(ALONE)
-	$(PIP) install --quiet --python $(ALONE)/bin/python --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" dist/*.whl
+	$(call PIP,$(ALONE)/bin/python,install) --quiet --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)" dist/*.whl
 	$(BIN)/python .ci/sbom.py $(ALONE) dist/sbom.cdx.json
 
 mysqlclient: $(INSTALLED) ## Install MySQL's other driver, which has to be compiled, for the tests that want it
@@ -122,6 +126,8 @@ $(RUNS): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(INSTALLED): $(RUNS)
 	@echo "Installing what the tests need (some 150 packages more) ..."
 	@$(INSTALL) --editable ".[$(if $(OLDER),test,dev)]" || { echo "The installation failed; see the messages above. It needs the Python package index."; exit 1; }
+	@# A check of addresses in bills of materials comes with it; every process of Airflow would import it, for a second.
+	@$(call PIP,$(BIN)/python,uninstall) --quiet --yes rfc3987-syntax
 	@# Alone: it asks for mysqlclient, which has to be compiled. The tests use its other driver.
 	@$(INSTALL) --no-deps apache-airflow-providers-mysql
 	@touch $@
