@@ -31,7 +31,7 @@ BOMB = gzip.compress(ZEROS) * 160  # 10 GB in 10 MB, as gzip allows: one member 
 
 
 def deflated() -> bytes:
-    """Return what unpacks to 1.3 GB: behind a full flush, packed zeros stand for themselves, and can be repeated."""
+    """Return what unpacks to 1.3 GB: what was packed after a full flush can be repeated."""
     packer = zlib.compressobj()
     first, again = (packer.compress(ZEROS) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     return first + again * 19
