@@ -176,13 +176,10 @@ class PartitionedExport:
 
         :raises AnaplatUnplannedError: there is none
         """
-        manifest: dict[str, Any] | None = _read(self.folder / MANIFEST)
-        if manifest is None:
-            raise AnaplatUnplannedError(
-                f"The manifest of {self.folder} is gone since the plan found it: another export may be writing "
-                "there. Clear the whole task group, beginning with its plan."
-            )
-        return manifest
+        return _required(
+            self.folder / MANIFEST,
+            f"The manifest of {self.folder} is gone since the plan found it: another export may be writing there.",
+        )
 
     @property
     def folder(self) -> Any:
@@ -211,13 +208,10 @@ class PartitionedExport:
         return manifest if ours else None
 
     def _plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] | None = _read(self._staging / _PLAN)
-        if plan is None:
-            raise AnaplatUnplannedError(
-                f"There is no plan of the export to {self.folder}: all workers must reach the same folder. "
-                "Clear the whole task group, beginning with its plan."
-            )
-        return plan
+        return _required(
+            self._staging / _PLAN,
+            f"There is no plan of the export to {self.folder}: all workers must reach the same folder.",
+        )
 
     def _discard(self) -> None:
         """Remove what waits for a commit, and what broken attempts left."""
@@ -235,6 +229,13 @@ def _read(path: Any) -> Any:
             return json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
+
+
+def _required(path: Any, missing: str) -> dict[str, Any]:
+    content: dict[str, Any] | None = _read(path)
+    if content is None:
+        raise AnaplatUnplannedError(f"{missing} Clear the whole task group, beginning with its plan.")
+    return content
 
 
 def _summary(manifest: dict[str, Any], snapshot: Snapshot) -> ExportSummary:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from conftest import numbers
 from support.databases import Database
+from support.unchanged import BELOW_7, asked, name_no_state
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowSkipException
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
-from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
 MODES: list[dict[str, Any]] = [
     {"mode": "replace"}, {"mode": "append"}, {"mode": "upsert", "key_columns": ["n"]},
 ]  # fmt: skip
-BELOW_7 = {
-    "combineType": "AND",
-    "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [7]}}],
-}
 
 
 @pytest.fixture(autouse=True)
@@ -38,10 +32,6 @@ def once(load: Any) -> Any:
         return result
 
     return once
-
-
-def asked(simulator: Simulator) -> list[tuple[int, int]]:
-    return [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_rows")]
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["mode"])
@@ -161,12 +151,7 @@ def test_a_load_that_fails_leaves_the_note_of_what_is_there(db: Database, once: 
 def test_a_platform_that_names_neither_version_nor_time_is_never_taken_for_unchanged(
     sqlite: Database, once: Any, simulator: Simulator
 ) -> None:
-    def nameless(reply: Reply) -> Reply:
-        body = json.loads(reply.body)
-        body["response"] |= {"version": None, "utime": None}
-        return replace(reply, body=json.dumps(body).encode())
-
-    simulator.inject("read_rows", Fault(nameless, needs_answer=True), times=None)
+    name_no_state(simulator)
 
     assert once() == once()
     assert "unchanged" not in once()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from conftest import numbers
+from support.unchanged import BELOW_7, asked, name_no_state
 
 from airflow_provider_anaplat import AnaplatExportRowsOperator
 from airflow_provider_anaplat._airflow.releases import (
@@ -21,13 +21,8 @@ from airflow_provider_anaplat._airflow.releases import (
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatUnplannedError
 from airflow_provider_anaplat.operators.partitioned import _CommitOperator, _PartOperator, _PlanOperator
 from airflow_provider_anaplat.simulator import Simulator, replies
-from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
 Export = Callable[..., dict[str, Any]]
-BELOW_7 = {
-    "combineType": "AND",
-    "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "LT", "filterValue": [7]}}],
-}
 
 
 @pytest.fixture(autouse=True)
@@ -50,10 +45,6 @@ def export(connect: Callable[..., None], simulator: Simulator, tmp_path: Path) -
         return result
 
     return export
-
-
-def asked(simulator: Simulator) -> list[tuple[int, int]]:
-    return [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_rows")]
 
 
 @pytest.mark.parametrize("parts", [{}, {"rows_per_file": 10}], ids=["file", "parts"])
@@ -191,12 +182,7 @@ def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | 
 def test_a_platform_that_names_neither_version_nor_time_is_never_taken_for_unchanged(
     export: Export, simulator: Simulator
 ) -> None:
-    def nameless(reply: Reply) -> Reply:
-        body = json.loads(reply.body)
-        body["response"] |= {"version": None, "utime": None}
-        return replace(reply, body=json.dumps(body).encode())
-
-    simulator.inject("read_rows", Fault(nameless, needs_answer=True), times=None)
+    name_no_state(simulator)
 
     results = [export(), export()]
 
