@@ -1,14 +1,18 @@
-"""A user token that the tasks of a deployment share: a Variable of Airflow, encrypted where Airflow encrypts."""
+"""A user token that the tasks of a deployment share: a Variable of Airflow, sealed with the application token."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
     from airflow_provider_anaplat.client.sign_in import TokenStore
 
 log = logging.getLogger(__name__)
@@ -25,14 +29,22 @@ class SharedInVariable:
 
     Where Airflow gives or takes none (no database, no right), there is nothing to share, and each process signs in
     for itself. Whatever token passes here is masked in all that Airflow logs from then on.
+
+    Others hand a Variable on without knowing what to mask: Airflow's supervisor writes it to the worker's log at
+    level DEBUG, and Airflow before 3.3 to its audit log. So nobody can read it without the application token.
+
+    :param token: the application token
     """
+
+    def __init__(self, token: str) -> None:
+        self._token = token
 
     def get(self, key: str) -> Mapping[str, Any] | None:
         """Return what was kept last under a key."""
         from airflow_provider_anaplat._airflow.releases import Variable
 
         try:
-            kept = json.loads(Variable.get(_PREFIX + key))
+            kept = json.loads(self._seal().decrypt(Variable.get(_PREFIX + key)))
         except Exception as error:  # noqa: BLE001 - each release has its own for a Variable that is not there
             log.debug("No user token is shared: %s", type(error).__name__)
             return None
@@ -47,9 +59,14 @@ class SharedInVariable:
 
         _mask(kept)
         try:
-            Variable.set(_PREFIX + key, json.dumps(kept))
+            Variable.set(_PREFIX + key, self._seal().encrypt(json.dumps(kept).encode()).decode())
         except Exception as error:  # noqa: BLE001 - the token is good, whether it is shared or not
             log.info("The user token is not shared with other tasks: %s", type(error).__name__)
+
+    def _seal(self) -> Fernet:
+        from cryptography.fernet import Fernet
+
+        return Fernet(urlsafe_b64encode(hashlib.sha256(f"user token\0{self._token}".encode()).digest()))
 
 
 class AskedOnLoop:

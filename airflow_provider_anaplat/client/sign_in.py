@@ -258,7 +258,7 @@ def _end_in_jwt(token: str) -> Iterator[float]:
         middle = token.split(".")[1]
         claims = json.loads(urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))
         yield _seconds(claims["exp"])
-    except (IndexError, KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError):  # it can hold anything
         return
 
 
@@ -269,7 +269,7 @@ def _ends_in_text(moment: Any) -> Iterator[float]:
             yield _seconds(moment)
             return
         read = datetime.fromisoformat(moment.strip())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return
     if read.tzinfo is None:
         # The platform does not say of which zone: the earliest that it can mean or, where that is past, UTC.

@@ -61,7 +61,8 @@ class AnaplatHook(BaseHook):
         """
         if self._client is None:
             connection = self.get_connection(self.anaplat_conn_id)
-            self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson, SharedInVariable())
+            store = SharedInVariable(connection.password or "")
+            self._client = _client(self.anaplat_conn_id, connection, connection.extra_dejson, store)
         return self._client
 
     def rows(
@@ -149,8 +150,9 @@ class AnaplatHook(BaseHook):
 
         The client's methods block; run them in a thread, where they touch nothing of Airflow.
         """
-        found = await connection_and_extra(cls, anaplat_conn_id)
-        return _client(anaplat_conn_id, *found, AskedOnLoop(SharedInVariable()))
+        connection, extra = await connection_and_extra(cls, anaplat_conn_id)
+        store = AskedOnLoop(SharedInVariable(connection.password or ""))
+        return _client(anaplat_conn_id, connection, extra, store)
 
     def test_connection(self) -> tuple[bool, str]:
         """Try each layer up to the header's token, changing nothing, and say what is good and what is not."""

@@ -28,7 +28,8 @@ _LAYERS: tuple[tuple[type[errors.AnaplatError], str], ...] = (
     (errors.AnaplatRefusedError, "HTTP"),
     (errors.AnaplatRedirectError, "HTTP"),
 )
-_MOST_DATASETS = 5  # whose columns are tried, where the user may not see some
+_MOST_DATASETS = 10  # whose columns are tried, where the user may not see some
+_NO_RIGHT = (1002, 1004)  # codes of the platform: no such dataset for this user, and no permission
 _SAME_CLOCK = 2.0  # seconds: an HTTP date is cut off to a second, and takes time to arrive
 
 
@@ -69,21 +70,29 @@ def _try(client: AnaplatClient, good: list[str]) -> None:
         client.sign_in()
         good.append(f"Signing in as {client.login!r} brings a user token.")
     good.append(_clocks(client))
-    good.append(_header(client, datasets))
+    _header(client, datasets, good)
 
 
-def _header(client: AnaplatClient, datasets: Sequence[Dataset]) -> str:
+def _header(client: AnaplatClient, datasets: Sequence[Dataset], good: list[str]) -> None:
+    """Try the token in the header with the columns of one dataset that its user may see."""
     if not datasets:
-        return "The token in the header could not be tried, since the list shows no dataset."
-    for number, dataset in enumerate(datasets[:_MOST_DATASETS], 1):
+        good.append("The token in the header could not be tried, since the list shows no dataset.")
+        return
+    tried = [dataset.ds_id for dataset in datasets[:_MOST_DATASETS]]
+    for ds_id in tried:
         try:
-            client.get_columns(dataset.ds_id)
-        except (errors.AnaplatPermissionError, errors.AnaplatNotFoundError):
-            if number == min(len(datasets), _MOST_DATASETS):
-                raise
-            continue
-        break
-    return f"The token in the header is good: the columns of dataset {dataset.ds_id} can be read."
+            client.get_columns(ds_id)
+        except (errors.AnaplatPermissionError, errors.AnaplatNotFoundError) as error:
+            if ds_id != tried[-1]:
+                continue
+            if _lacks_rights(error):
+                good.append(
+                    "The platform takes the token in the header; its user may see no dataset that was tried "
+                    f"({', '.join(tried)})."
+                )
+            raise
+        good.append(f"The token in the header is good: the columns of dataset {ds_id} can be read.")
+        return
 
 
 def _clocks(client: AnaplatClient) -> str:
@@ -94,7 +103,14 @@ def _clocks(client: AnaplatClient) -> str:
     return f"Its clock is {abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} the one here."
 
 
+def _lacks_rights(error: errors.AnaplatError) -> bool:
+    """Tell whether the platform knows who asks, and says by a code of its own that this user may not."""
+    return error.operation == "get_columns" and error.code in _NO_RIGHT
+
+
 def _layer(error: errors.AnaplatError) -> str:
+    if _lacks_rights(error):
+        return "Rights"
     name = getattr(error, "layer", None) or next(
         (name for kind, name in _LAYERS if isinstance(error, kind)), "HTTP"
     )

@@ -18,6 +18,7 @@ from conftest import numbers
 from cryptography.fernet import Fernet
 
 from airflow_provider_anaplat.simulator import Simulator, Table
+from airflow_provider_anaplat.simulator.platform import DEFAULT_LOGIN
 from support.deployment import Deployment
 from support.running import free_port, wait_until
 from support.servers import read_request, serving
@@ -144,6 +145,9 @@ def production(folder: Path) -> Iterator[Production]:
             name: stack.enter_context(Simulator({"t": numbers(1)}, token=TOKEN, user_token=USER_TOKEN))
             for name in FAULTS + OTHERS
         }
+        platforms["signed"] = stack.enter_context(
+            Simulator({"t": numbers(30)}, token=TOKEN, deployment="user-token")
+        )
         platforms["bystander"].platform.add_dataset("awaited", numbers(1), [WORKING])
         _add_datasets_of_examples(platforms["default"])
         settings = {
@@ -196,16 +200,22 @@ def refuse_login(connection: socket.socket) -> None:
 
 
 def _write_connections(deployment: Deployment, platforms: dict[str, Simulator], proxy: int) -> None:
-    def connect(name: str, host: str, token: str, **extra: object) -> None:
-        deployment.connect(
-            f"anaplat_{name}", conn_type="anaplat", host=host, password=token, extra=json.dumps(extra)
-        )
+    def connect(name: str, host: str, token: str, *, login: str = "", **extra: object) -> None:
+        fields = {"login": login, "password": token, "extra": json.dumps(extra)}
+        deployment.connect(f"anaplat_{name}", conn_type="anaplat", host=host, **fields)
 
-    for name, platform in platforms.items():
+    for name in FAULTS + OTHERS:
+        platform = platforms[name]
         # So many that they last for minutes, however short chance makes the waits between them.
         connect(name, platform.url, TOKEN, max_retries=30 if name == "platform_goes" else 1)
     connect("secrets_wrong", platforms["secrets"].url, WRONG_TOKEN, max_retries=1)
     connect("secrets_user", platforms["secrets"].url, TOKEN, max_retries=1, user_token=USER_TOKEN)
+    connect(
+        "signed", platforms["signed"].url, TOKEN, login=DEFAULT_LOGIN, max_retries=3, user_password=PASSWORD,
+        sign_in_body=json.dumps({"loginId": "{login}", "token": "{token}", "secret": "{password_base64}"}),
+        # What a trigger asks with the header's token; the columns are no task, which fails it.
+        task_status={"path": "/public-api/data-source/ds1/columns", "method": "POST", "auth_in": "header"},
+    )  # fmt: skip
     for scheme in ("http", "https"):
         address = f"http://user:{quote(PROXY_PASSWORD, safe='')}@127.0.0.1:{proxy}"
         host = f"{scheme}://bi.example.com"

@@ -48,10 +48,10 @@ def spoilt(echo: str) -> dict[str, replies.Fault]:
 FAILED = (
     "users", "export", "create", "wrong_token", "deferred", "asks_for_a_task", "pokes_for_a_task",
     "load_of_a_fault", "load_that_does_not_fit", "load_to_nowhere", "access", "schema", "call", "refresh",
-    "subscription", "by_proxy", "deferred_by_proxy", "plant",
+    "subscription", "by_proxy", "deferred_by_proxy", "plant", "signed_export", "signed_deferred",
 )  # fmt: skip
 
-SUCCEEDED = ("users_of_a_query", "whole.plan", "whole.part", "whole.commit", "load")
+SUCCEEDED = ("users_of_a_query", "whole.plan", "whole.part", "whole.commit", "load", "signed")
 
 
 def spoil(simulator: Simulator) -> None:
@@ -85,6 +85,41 @@ def spoil(simulator: Simulator) -> None:
         simulator.inject(operation, answers[name], times=None)
 
 
+def spoil_signed(simulator: Simulator) -> None:
+    """Let a platform that signs users in repeat what it was sent, and end a token amid an export."""
+    simulator.platform.add_dataset("numbers", numbers(30))
+    issued = simulator.platform.sign_ins.issued
+    coded = base64.b64encode(PASSWORD.encode()).decode()
+
+    def repeating(name: str) -> replies.Fault:
+        def spoil(reply: replies.Reply) -> replies.Reply:
+            asked = [
+                request for request in simulator.ledger if (request.body or {}).get("filter") == {"fault": name}
+            ]
+            tokens = asked[-1].headers["x-auth-token"] if asked else ""  # what it was sent, and nobody else
+            return spoilt(f"{USERS_TOO} {coded} {quote(coded)} {tokens} {quote(tokens)}")[name].spoil(reply)
+
+        return replies.Fault(spoil)
+
+    def expire(reply: replies.Reply) -> replies.Reply:
+        simulator.platform.sign_ins.expire()
+        return reply
+
+    for name in SECRET_FAULTS:
+        fault = replies.reset() if name == "reset" else repeating(name)
+        simulator.inject(
+            "read_rows",
+            fault,
+            times=None,
+            when=lambda body, name=name: body.get("filter", {}).get("fault") == name,
+        )
+    simulator.inject(
+        "read_rows", replies.Fault(expire, needs_answer=True), when=lambda body: body.get("offset") == 10
+    )
+    echo = f"{USERS_TOO} {coded} {quote(coded)}"
+    simulator.inject("sign_in", replies.http_status(503, body=says(echo)), when=lambda _: bool(issued))
+
+
 @contextmanager
 def overheard() -> Iterator[list[bytes]]:
     """Collect all that is sent to Redis."""
@@ -116,6 +151,7 @@ def sent_to_redis(running: Production) -> list[bytes]:
     simulator = running.platforms["secrets"]
     simulator.platform.add_dataset("numbers", numbers(30))
     spoil(simulator)
+    spoil_signed(running.platforms["signed"])
     running.platforms["failing"].inject("list_datasets", spoilt(TOKENS)["http_500"], times=None)
     simulator.platform.tasks["t1"] = [{"taskId": "t1", "status": "FAILED", "result": {"error": TOKENS}}]
     with overheard() as said:
@@ -140,6 +176,21 @@ def test_what_was_meant_to_fail_failed(running: Production) -> None:
     assert {user["password"] for request in sent for user in request.body["users"]} == {PASSWORD}
 
 
+def test_the_user_tokens_were_had_by_signing_in(running: Production) -> None:
+    platform = running.platforms["signed"]
+    sent = platform.requests("sign_in")
+    assert {request.body["secret"] for request in sent} == {base64.b64encode(PASSWORD.encode()).decode()}
+    issued = {token.value for token in platform.platform.sign_ins.issued}
+    assert len(issued) > 1
+    for operation in ("read_rows", "get_columns"):  # those of workers, and those of a trigger
+        assert {request.headers["x-auth-token"] for request in platform.requests(operation)} & issued, operation
+    assert "trying another one" in running.deployment.log("secrets", "signed")
+    kept = running.deployment.rows("SELECT val, is_encrypted FROM variable WHERE key LIKE 'anaplat_user_token_%%'")
+    assert [is_encrypted for _, is_encrypted in kept] == [True]
+    # Neither Airflow nor who has its key reads it there.
+    assert traces(running.fernet.decrypt(kept[0][0].encode()), issued_marks(running)) == []
+
+
 def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
     files = [path for path in running.deployment.airflow.home.rglob("*") if path.is_file()]
     assert len([path for path in files if path.suffix == ".log"]) > 30
@@ -149,7 +200,9 @@ def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
     assert running.output / "secrets" / "access.csv" in exported
     files += exported
     assert [path for path in files if PLANTED.encode() in path.read_bytes() and path.suffix == ".log"]
-    assert [(str(path), traces(path.read_bytes())) for path in files if traces(path.read_bytes())] == []
+    marks = (*MARKS, *issued_marks(running))
+    found = [(str(path), traces(path.read_bytes(), marks)) for path in files]
+    assert [(path, of_it) for path, of_it in found if of_it] == []
 
 
 def test_no_event_of_openlineage_holds_a_secret(running: Production) -> None:
@@ -158,12 +211,13 @@ def test_no_event_of_openlineage_holds_a_secret(running: Production) -> None:
     names = {event["job"]["name"].removeprefix("secrets.") for event in failed}
     assert {*FAILED, "broken.part"} <= names
     assert traces(written, (PLANTED,)) == [PLANTED]
-    assert traces(written) == []
+    assert traces(written, (*MARKS, *issued_marks(running))) == []
 
 
-def test_nothing_that_redis_is_sent_holds_a_secret(sent_to_redis: list[bytes]) -> None:
+def test_nothing_that_redis_is_sent_holds_a_secret(running: Production, sent_to_redis: list[bytes]) -> None:
     assert any(b"celery" in command for command in sent_to_redis)
-    assert {mark for command in sent_to_redis for mark in traces(command)} == set()
+    marks = (*MARKS, *issued_marks(running))
+    assert {mark for command in sent_to_redis for mark in traces(command, marks)} == set()
 
 
 def test_what_redis_is_sent_is_searched(running: Production) -> None:
@@ -180,21 +234,23 @@ def test_no_table_holds_a_secret(running: Production) -> None:
     tables = [name for (name,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
     assert {"connection", "xcom", "trigger", "rendered_task_instance_fields", "celery_taskmeta"} <= {*tables}
     assert len(rows("SELECT 1 FROM connection WHERE is_encrypted AND password IS NOT NULL")) > 10
+    marks = (*MARKS, *issued_marks(running), PLANTED)
     found = {
         (table, mark)
         for table in tables
         for row in rows(f'SELECT * FROM public."{table}"')
         for value in row
         for content in contents(value, None if table in ("connection", "variable") else running.fernet)
-        for mark in traces(content, (*MARKS, PLANTED))
+        for mark in traces(content, marks)
     }
     assert found == {("xcom", PLANTED)}
 
 
 def test_no_address_holds_a_secret_but_that_of_a_task(running: Production) -> None:
     requests = [request for platform in running.platforms.values() for request in platform.ledger]
-    assert {request.operation for request in requests if traces(request.path.encode())} == set()
-    assert {request.operation for request in requests if traces(request.query.encode())} == {"get_task"}
+    marks = (*MARKS, *issued_marks(running))
+    assert {request.operation for request in requests if traces(request.path.encode(), marks)} == set()
+    assert {request.operation for request in requests if traces(request.query.encode(), marks)} == {"get_task"}
 
 
 @pytest.mark.parametrize("shift", range(3))
@@ -203,6 +259,11 @@ def test_the_search_finds_a_secret_in_every_form(shift: int) -> None:
     packed = zlib.compress(text.encode())
     for form in (text, quote(text), repr(text), base64.b64encode(text.encode()).decode(), memoryview(packed)):
         assert any(traces(content) == [MARKS[0]] for content in contents(form)), form
+
+
+def issued_marks(running: Production) -> list[str]:
+    """Return a part of each user token that a sign-in has brought: letters, digits, lines and dashes."""
+    return [issued.value[-24:] for issued in running.platforms["signed"].platform.sign_ins.issued]
 
 
 def traces(content: bytes, marks: Sequence[str] = MARKS) -> list[str]:

@@ -104,6 +104,16 @@ with DAG(
     AnaplatDatasetTaskSensor(
         task_id="deferred_by_proxy", ds_id="ds1", **DEFERRED, anaplat_conn_id="anaplat_secrets_by_proxy_https"
     )
+    signed: dict[str, Any] = {"anaplat_conn_id": "anaplat_signed"}
+    AnaplatExportRowsOperator(
+        task_id="signed", ds_id="ds1", output_path=f"{OUTPUT}/secrets/signed.csv", page_size=10, **signed
+    )
+    AnaplatExportRowsOperator.partial(
+        task_id="signed_export", ds_id="ds1", output_path=f"{OUTPUT}/no.csv", **signed
+    ).expand(filter=[{"fault": fault} for fault in FAULTS])
+    AnaplatDatasetTaskSensor(
+        task_id="signed_deferred", ds_id="ds1", probe="task", platform_task_id="t1", **DEFERRED, **signed
+    )
     PlantOperator(task_id="plant")
 
 enable_lineage(dag)

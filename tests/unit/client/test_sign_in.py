@@ -122,7 +122,14 @@ REFUSALS: dict[str, Fault] = {
     "displaced": replies.refusal("logged in on another device", code=1017),
     "displaced, with HTTP 401": replies.refusal("logged in on another device", code=1017, status=401),
     "expired, on HTTP 200": replies.refusal("token invalid", code=1018),
+    "displaced, flat": replies.flat_refusal("logged in on another device", code=1017),
+    "displaced, flatter": replies.content(b'{"status":1017,"message":"logged in on another device"}'),
+    "expired, with HTTP 500": replies.refusal("token invalid", code=1018, status=500),
+    "expired, its code a text": replies.content(
+        b'{"result":"fail","response":null,"error":{"status":"1018","message":"token invalid","detail":{}}}'
+    ),
     "expired, flat": replies.flat_refusal("token expired", code=1018),
+    "expired, flat, with HTTP 403": replies.flat_refusal("token expired", code=1018, status=403),
     "expired, flatter": replies.content(b'{"status":1018,"message":"Not Login or token expired"}'),
     "expired, flatter, with HTTP 401": Fault(
         lambda _: Reply(401, b'{"status":1018,"message":"Not Login or token expired"}')
@@ -201,6 +208,23 @@ def test_the_token_of_another_machine_is_taken_that_displaced_ours(
     assert looks == [key, key]
 
 
+def test_a_token_of_another_machine_that_has_ended_too_is_followed_by_a_sign_in(
+    signed: Signed, simulator: Simulator, ds_id: str
+) -> None:
+    store = Shared()
+    client = signed(token_store=store)
+    client.get_columns(ds_id)
+    (key,) = store.kept
+    of_another = simulator.platform.sign_ins.sign_in(DEFAULT_LOGIN)["token"]
+    store.set(key, UserToken(of_another).to_json())
+    simulator.platform.sign_ins.expire()
+
+    assert len(client.get_columns(ds_id)) == 2
+
+    first, second, third = (token.value for token in simulator.platform.sign_ins.issued)
+    assert header_of(simulator) == [first, first, second, third]
+
+
 @pytest.mark.parametrize("code", [1002, 1004, 1012])
 def test_a_refusal_with_another_reason_signs_nobody_in(
     signed: Signed, simulator: Simulator, ds_id: str, code: int
@@ -236,8 +260,11 @@ def test_a_write_that_never_left_for_want_of_a_token_is_not_in_doubt(
     assert simulator.requests("read_rows") == []
 
 
-def test_a_sign_in_whose_answer_is_lost_is_sent_again(signed: Signed, simulator: Simulator, ds_id: str) -> None:
-    simulator.inject("sign_in", replies.cut(0.5))
+@pytest.mark.parametrize("fault", [replies.cut(0.5), replies.http_status(503), replies.reset()])
+def test_a_sign_in_that_fails_in_passing_is_sent_again(
+    signed: Signed, simulator: Simulator, ds_id: str, fault: Fault
+) -> None:
+    simulator.inject("sign_in", fault)
     assert len(signed(max_retries=1).get_columns(ds_id)) == 2
     assert len(simulator.requests("sign_in")) == 2
 
@@ -454,6 +481,11 @@ def jwt(**claims: Any) -> str:
             timedelta(days=14) - timedelta(hours=14),
         ),  # the earliest that it can mean
         ("t", int((NOW + timedelta(hours=1)).timestamp() * 1000), timedelta(hours=1)),
+        ("t", int((NOW + timedelta(hours=1)).timestamp()), timedelta(hours=1)),
+        ("t", int((NOW - timedelta(hours=1)).timestamp()), None),
+        ("t", 10**400, None),
+        (jwt(exp=10**400), None, None),
+        (f"h.{b64encode(b'[' * 100_000).decode()}.s", None, None),
         (jwt(exp=int((NOW + timedelta(hours=2)).timestamp())), "2026-03-01 13:00:00", timedelta(hours=2)),
         (jwt(exp=1), "2026-03-01 13:00:00", timedelta(hours=1)),
         (jwt(exp="soon"), "soon", None),

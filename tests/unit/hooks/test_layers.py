@@ -16,6 +16,9 @@ from airflow_provider_anaplat.simulator.replies import Fault
 Connect = Callable[..., None]
 
 
+FLAT = b'{"status":1018,"message":"Not Login or token expired"}'
+
+
 @pytest.fixture
 def user_platform() -> Simulator:
     return Simulator(deployment="user-token")
@@ -59,11 +62,21 @@ def test_a_user_is_signed_in_anew_at_each_press(connect: Connect, user_platform:
         ("sign_in", replies.refusal("no user", code=1002), "Sign-in", "login field"),
         ("sign_in", replies.refusal("no", code=1018), "Sign-in", "application token"),
         ("sign_in", replies.content(b'{"result":"ok","response":{}}'), "Sign-in", "no `token`"),
+        ("sign_in", replies.http_status(404), "Sign-in", "`sign_in_path`"),
+        ("sign_in", replies.content(b'{"result":"ok","response":"odd"}'), "Sign-in", "no `token`"),
+        ("sign_in", replies.content(b'{"result":"ok","response":{"token":["odd"]}}'), "Sign-in", "no `token`"),
+        ("sign_in", replies.content(b'["odd"]'), "Sign-in, Envelope", "envelope"),
+        ("sign_in", replies.content(b'{"token":"flat"}'), "Sign-in, Envelope", "no `result`"),
         ("sign_in", replies.content(b"<html>"), "Sign-in, Envelope", "sign_in"),
         ("sign_in", replies.reset(), "Sign-in, TCP", "sign_in"),
         ("sign_in", replies.http_status(500), "Sign-in, HTTP", "sign_in_path"),
         ("get_columns", replies.http_status(401), "Token in the header", "a new one is refused as well"),
-        ("get_columns", replies.refusal("no", code=1004), "Token in the header", "administrator"),
+        ("get_columns", replies.http_status(403), "Token in the header", "a new one is refused as well"),
+        ("get_columns", replies.refusal("elsewhere", code=1017), "Token in the header", "somebody else signs in"),
+        ("get_columns", replies.content(FLAT), "Token in the header", "a new one is refused as well"),
+        ("get_columns", replies.refusal("no", code=1004), "Rights", "dataset that was tried (ds1)"),
+        ("get_columns", replies.refusal("gone", code=1002), "Rights", "dataset that was tried (ds1)"),
+        ("get_columns", replies.http_status(404), "HTTP", "path prefix"),
         ("get_columns", replies.http_status(500), "HTTP", "get_columns"),
     ],
 )
