@@ -45,11 +45,13 @@ class CardData:
     :param columns: their titles and types; a type that the answer does not name is ``STRING``
     :param rows: lists of texts or None, one per column; a number is the text that the platform has written
     :param more: whether there are more rows, where the platform says so
+    :param size: bytes of the answer
     """
 
     columns: tuple[Column, ...]
     rows: list[list[str | None]]
     more: bool | None
+    size: int = 0
 
 
 def card_body(
@@ -98,7 +100,7 @@ def read_card_data(answer: Answer) -> CardData:
     ]
     _check_whole(answer, columns, rows)
     more = chart.get("hasMoreData")
-    return CardData(tuple(columns), rows, more if isinstance(more, bool) else None)
+    return CardData(tuple(columns), rows, more if isinstance(more, bool) else None, len(answer.body))
 
 
 def read_cards(answer: Answer) -> list[Card]:

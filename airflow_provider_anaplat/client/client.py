@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
+from hashlib import sha256
 from importlib import import_module
 from typing import Any, Literal, TypeVar
 
@@ -153,22 +154,16 @@ class AnaplatClient(Extensions):
         """
         return moment + self._transport.least_clock_difference
 
-    def sign_in(self) -> None:
-        """Sign the connection's user in anew (an extension); every method that needs it does so by itself.
-
-        :raises AnaplatSignInError: the platform does not sign the user in
-        """
-        self._transport.sign_in()
-
     @property
     def max_answer_mb(self) -> int:
         """Megabytes of an answer at most."""
         return self._settings.max_answer_mb
 
     @property
-    def login(self) -> str | None:
-        """The loginId of the user who is signed in; None where nobody is."""
-        return self._settings.login
+    def rights(self) -> str:
+        """What tells those with whose rights rows are read from others: a loginId, or a digest of the token."""
+        settings = self._settings
+        return settings.login or sha256((settings.user_token or settings.token).encode()).hexdigest()
 
     def observe(self, metric: Metric, value: float, **tags: str) -> None:
         """Tell the observer what those measure who use this client."""

@@ -35,6 +35,18 @@ class Extensions:
     _settings: Settings
     _transport: Transport
 
+    def sign_in(self) -> None:
+        """Sign the connection's user in anew (an extension); every method that needs it does so by itself.
+
+        :raises AnaplatSignInError: the platform does not sign the user in
+        """
+        self._transport.sign_in()
+
+    @property
+    def login(self) -> str | None:
+        """The loginId of the user who is signed in; None where nobody is."""
+        return self._settings.login
+
     def find_users(self, login_ids: Sequence[str]) -> list[str]:
         """Return those of the loginIds that exist (an extension, not of the contract: ``users/get``).
 
@@ -99,6 +111,7 @@ class Extensions:
         filters: Conditions | None = None,
         dynamic_params: Conditions | None = None,
         raw: Literal[False] = False,
+        most: int | None = None,
     ) -> CardData: ...
 
     @overload
@@ -112,6 +125,7 @@ class Extensions:
         filters: Conditions | None = None,
         dynamic_params: Conditions | None = None,
         raw: Literal[True],
+        most: int | None = None,
     ) -> Any: ...
 
     def read_card(
@@ -124,6 +138,7 @@ class Extensions:
         filters: Conditions | None = None,
         dynamic_params: Conditions | None = None,
         raw: bool = False,
+        most: int | None = None,
     ) -> Any:
         """Return rows of a card (an extension, not of the contract: ``card/{cdId}/data``).
 
@@ -134,12 +149,15 @@ class Extensions:
         :param filters: objects with ``name``, ``filterType`` and ``filterValue``, sent as they are
         :param dynamic_params: sent as the body's ``dynamicParams``
         :param raw: return the answer as it came, whatever its shape
+        :param most: bytes of the answer at most, where that is less than the connection allows
         :returns: the rows with their columns, or the answer's ``response`` as plain Python
         :raises AnaplatInvalidAnswerError: the answer has another shape than the one that is known
+        :raises AnaplatAnswerTooLargeError: it is larger; it is not read to its end
         """
         read = partial(validated_echo, object) if raw else read_card_data
         body = card_body(view, offset, limit, filters, dynamic_params)
-        return self._transport.send(READ_CARD, path_of(READ_CARD, {"card_id": card_id}), read, json=body)
+        path = path_of(READ_CARD, {"card_id": card_id})
+        return self._transport.send(READ_CARD, path, read, json=body, most=most)
 
     def list_cards(self, page: str) -> list[Card]:
         """Return the cards of a page (an extension, not of the contract: ``page/{pgId}``).

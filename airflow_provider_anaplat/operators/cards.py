@@ -29,10 +29,11 @@ class AnaplatExportCardOperator(AnaplatOperator):
     ``chartMain.row`` and ``chartMain.column``. Whatever has another shape fails and says what was looked for;
     ``raw=True`` shows the answer as it came.
 
-    The rows are read a page at a time until the platform says, or shows, that there are no more, and memory does
-    not grow with them. Rows that come again, since the platform does not heed the offset, fail the task. What is
-    exported appears when it is complete; after a failure the path is as it was before. Formats and types are those
-    of :class:`~airflow_provider_anaplat.operators.rows.AnaplatExportRowsOperator`.
+    The rows are read a page at a time until the platform says, or shows, that there are no more; the process grows
+    by ``memory_mb`` at most, whatever a row weighs. Rows that come again, since the platform does not heed the
+    offset, fail the task. What is exported appears when it is complete; after a failure the path is as it was
+    before. Formats and types are those of
+    :class:`~airflow_provider_anaplat.operators.rows.AnaplatExportRowsOperator`.
 
     :param card_id: id of the card, ``cdId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
@@ -41,8 +42,10 @@ class AnaplatExportCardOperator(AnaplatOperator):
     :param view: ``GRID``, the rows, or ``GRAPH``, the figures that the chart is drawn from (templated)
     :param filters: a list of objects with ``name``, ``filterType`` and ``filterValue``, sent as it is (templated)
     :param dynamic_params: a list of objects, sent as the body's ``dynamicParams`` (templated)
-    :param page_size: rows a request asks for
-    :param raw: write the answer to one request as it came, as JSON, whatever its shape
+    :param memory_mb: megabytes by which the task's process may grow, 64 at least: a page has as many rows as fit
+    :param page_size: rows a request asks for at most
+    :param raw: write the answer to one request for ``page_size`` rows as it came, as JSON, whatever its shape and
+        its weight
     :param delimiter: of CSV, one ASCII character
     :param header: whether CSV begins with a line of column names
     :param encoding: of CSV, ``utf-8``, ``utf-8-sig`` (which Excel recognises) or ``gb18030``
@@ -82,6 +85,7 @@ class AnaplatExportCardOperator(AnaplatOperator):
         view: Literal["GRAPH", "GRID"] = "GRID",
         filters: Sequence[Mapping[str, Any]] | None = None,
         dynamic_params: Sequence[Mapping[str, Any]] | None = None,
+        memory_mb: int = 256,
         page_size: int = 500,
         raw: bool = False,
         delimiter: str = ",",
@@ -99,6 +103,7 @@ class AnaplatExportCardOperator(AnaplatOperator):
         self.view = view
         self.filters = filters
         self.dynamic_params = dynamic_params
+        self.memory_mb = memory_mb
         self.page_size = page_size
         self.raw = raw
         self.delimiter = delimiter
@@ -112,7 +117,9 @@ class AnaplatExportCardOperator(AnaplatOperator):
         from airflow_provider_anaplat.output.formats import WriteOptions
         from airflow_provider_anaplat.rows.cards import CardQuery, export_card, write_raw_card
 
-        query = CardQuery(self.card_id, self.view, self.filters, self.dynamic_params, self.page_size)
+        query = CardQuery(
+            self.card_id, self.view, self.filters, self.dynamic_params, self.page_size, self.memory_mb
+        )
         result = {
             "cdId": self.card_id,
             "path": str(self.output_path),

@@ -36,16 +36,19 @@ class Budget:
     :param page_size: rows of a page at most
     :param concurrency: requests in flight at most
     :param max_answer_mb: megabytes of an answer at most, whatever the budget
+    :param copies: how many pages the budget has room for, beside the answers that wait for their turn
     :ivar most_bytes: of an answer that is worth reading to its end, unless it holds a single row
     :ivar bytes_read: of all answers with rows
     :ivar most_rows: of a page
     :raises AnaplatRequestError: one of them is too small
     """
 
-    def __init__(self, memory_mb: int, page_size: int, concurrency: int, max_answer_mb: int) -> None:
+    def __init__(
+        self, memory_mb: int, page_size: int, concurrency: int, max_answer_mb: int, copies: int = _COPIES
+    ) -> None:
         if memory_mb < LEAST_MB:
             raise AnaplatRequestError(f"memory_mb is {memory_mb}; it must be at least {LEAST_MB}.")
-        page_bytes = max(_LEAST_PAGE, (memory_mb - _BASE_MB) * MEGABYTE // (concurrency + _COPIES))
+        page_bytes = max(_LEAST_PAGE, (memory_mb - _BASE_MB) * MEGABYTE // (concurrency + copies))
         self.most_bytes = min(page_bytes * 3 // 2, max_answer_mb * MEGABYTE)
         self._page_bytes = min(page_bytes, self.most_bytes * 2 // 3)
         self._for_rows = self._page_bytes

@@ -21,9 +21,10 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
     AnaplatRowCountError,
 )
-from airflow_provider_anaplat.output.files import atomic_file
+from airflow_provider_anaplat.output.files import write_file
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.schema import Caster, schema_of
+from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.export import OnCastError
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
@@ -36,6 +37,9 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+# A cell of a card is an object, and takes as one up to thirty times the bytes that it has in the answer.
+_COPIES = 48
+
 
 @dataclass(frozen=True)
 class CardQuery:
@@ -45,7 +49,8 @@ class CardQuery:
     :param view: ``GRID`` or ``GRAPH``
     :param filters: the body's ``filters``
     :param dynamic_params: the body's ``dynamicParams``
-    :param page_size: rows a request asks for
+    :param page_size: rows a request asks for at most
+    :param memory_mb: megabytes by which the process may grow; pages are made to fit
     """
 
     card_id: str
@@ -53,6 +58,7 @@ class CardQuery:
     filters: Conditions | None = None
     dynamic_params: Conditions | None = None
     page_size: int = CARD_PAGE_SIZE
+    memory_mb: int = MEMORY_MB
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def export_card(client: AnaplatClient, query: CardQuery, place: Place, on_cast_e
                 yield caster.cast(frame, reader.read - frame.height) if place.sink.typed else frame
 
     with closing(frames()) as stream:
-        size = place.write(stream, reader.columns)
+        size = place.write(stream, reader.columns).bytes
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     client.observe(ROWS_EXPORTED, reader.read)
@@ -110,8 +116,7 @@ def write_raw_card(client: AnaplatClient, query: CardQuery, path: Any) -> int:
         raw=True,
     )
     text = json.dumps(answer, ensure_ascii=False, indent=2).encode()
-    with atomic_file(path) as file:
-        file.write(text)
+    write_file(path, text)
     return len(text)
 
 
@@ -125,11 +130,12 @@ class _CardReader:
     def __init__(self, client: AnaplatClient, query: CardQuery) -> None:
         self._client = client
         self._query = query
-        self._most = query.page_size
+        self._budget = Budget(query.memory_mb, query.page_size, 1, client.max_answer_mb, _COPIES)
         self.read = 0
         # Taken from here when it is read, so that nothing keeps it in memory.
-        self._first: CardData | None = self._ask(0, query.page_size)
-        self.columns = self._first.columns
+        self._first: tuple[CardData, int] | None = self._ask(0, self._budget.rows())
+        self.columns = self._first[0].columns
+        self._budget.has_columns(len(self.columns))
         if not self.columns:
             raise AnaplatExportError(
                 f"Card {query.card_id}: the platform names no column and gives no row: there is nothing to write. "
@@ -146,8 +152,8 @@ class _CardReader:
         offsets = OffsetCheck(f"Card {self._query.card_id}", lambda offset, limit: self._page(offset, limit)[0])
         more: bool | None = None
         while more is not False:
-            frame, said = self._page(self.read, self._query.page_size)
-            offsets.look(self.read, self._most, frame)
+            frame, said, limit = self._page(self.read, self._budget.rows())
+            offsets.look(self.read, limit, frame)
             if frame.is_empty():
                 if more or said:
                     raise self._missing()
@@ -156,34 +162,44 @@ class _CardReader:
             more = said
             yield frame
 
-    def _page(self, offset: int, limit: int) -> tuple[pl.DataFrame, bool | None]:
-        data, self._first = self._first or self._ask(offset, limit), None
+    def _page(self, offset: int, limit: int) -> tuple[pl.DataFrame, bool | None, int]:
+        """Return rows, whether there are more, and for how many was asked in the end."""
+        (data, limit), self._first = self._first or self._ask(offset, limit), None
         if data.columns != self.columns and data.rows:
             raise AnaplatDatasetChangedError(
                 f"Card {self._query.card_id} was changed while its rows were being read: it has other columns "
                 f"from row {offset + 1:,} on. Nothing was published; run the task again."
             )
-        return pl.DataFrame(data.rows, schema=self._schema, orient="row"), data.more
+        return pl.DataFrame(data.rows, schema=self._schema, orient="row"), data.more, limit
 
-    def _ask(self, offset: int, limit: int) -> CardData:
-        """Ask for rows, and for fewer from then on where so many are larger than an answer may be."""
-        query = self._query
+    def _ask(self, offset: int, limit: int) -> tuple[CardData, int]:
+        """Ask for rows, for fewer where so many are too heavy, and return for how many in the end."""
+        query, budget = self._query, self._budget
         while True:
-            limit = min(limit, self._most)
+            most = budget.most_bytes if limit > 1 else None
             try:
-                return self._client.read_card(
+                data = self._client.read_card(
                     query.card_id,
                     view=query.view,
                     offset=offset,
                     limit=limit,
                     filters=query.filters,
                     dynamic_params=query.dynamic_params,
+                    most=most,
                 )
-            except AnaplatAnswerTooLargeError:
+            except AnaplatAnswerTooLargeError as error:
                 if limit == 1:
                     raise
-                self._most = limit // 2
-                log.info("Card %s: at most %d rows a request from now on", query.card_id, self._most)
+                limit = budget.saw_too_much(limit, error.size)
+                continue
+            budget.saw(len(data.rows), data.size)
+            if most is None and data.size > budget.most_bytes:
+                log.info(
+                    "Card %s: row %d alone has %d MB, more than the memory_mb=%d of the task allow for; it is "
+                    "exported all the same",
+                    query.card_id, offset + 1, data.size >> 20, query.memory_mb,
+                )  # fmt: skip
+            return data, limit
 
     def _missing(self) -> AnaplatRowCountError:
         return AnaplatRowCountError(

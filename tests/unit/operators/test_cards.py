@@ -146,6 +146,40 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(
     assert asked[-1] < 10
 
 
+def test_pages_are_as_large_as_the_memory_allows_by_what_rows_weigh(
+    simulator: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = ["x"] * 600 + ["y" * 200_000] * 20 + ["z" * 3_000_000] + ["x"] * 300
+    rows = [[str(number), text] for number, text in enumerate(texts)]
+    simulator.platform.add_card("long", Table.of_rows([("n", "INT"), ("text", "STRING")], rows))
+    caplog.set_level("INFO")
+    export(tmp_path / "card.parquet", memory_mb=64)
+    assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == list(range(921))
+    asked = [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_card")]
+    assert asked[:2] == [(0, 500), (500, 500)]  # the second is broken off
+    assert max(limit for offset, limit in asked if 600 <= offset < 620) < 10
+    assert (620, 1) in asked
+    assert "row 621 alone has 2 MB, more than the memory_mb=64" in caplog.text
+    assert asked[-1][1] > 20  # the heavy one is forgotten
+
+
+def test_a_row_that_is_larger_than_an_answer_may_be_ends_the_export(
+    simulator: Simulator, connect: Connect, tmp_path: Path
+) -> None:
+    connect(simulator, extra={"max_answer_mb": 1})
+    simulator.platform.add_card("long", Table.of_rows([("text", "STRING")], [["x"], ["y" * 2_000_000]]))
+    with pytest.raises(AirflowFailException, match="max_answer_mb"):
+        export(tmp_path / "card.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_budget_for_a_card_that_is_too_small_is_refused(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_card("sales", SALES)
+    with pytest.raises(AirflowFailException, match="memory_mb is 63; it must be at least 64"):
+        export(tmp_path / "card.csv", memory_mb=63)
+    assert simulator.requests("read_card") == []
+
+
 def test_a_cell_that_its_type_cannot_hold_is_named_or_null(simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_card("average", Table.of_rows([("n", "INT")], [["1"], ["1.5"]]))
     with pytest.raises(AnaplatCellError, match=r"'n', row 2 .* '1.5' is not a INT"):

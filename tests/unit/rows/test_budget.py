@@ -9,18 +9,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import LONG
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.budget import MEGABYTE, Budget
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
+from airflow_provider_anaplat.simulator import Simulator, Table
 
 ARRIVALS = ["with its length", "in pieces", "compressed"]
 LIGHT, HEAVY = 100, 20_000  # bytes of a cell
@@ -34,7 +37,7 @@ class Heavy:
         self.arrival = arrival
         self.asked: list[tuple[int, int]] = []
         self.sent: list[int] = []
-        self.slow: set[int] = set()  # offsets that are answered slowly, once
+        self.first: dict[int, Callable[[], object]] = {}  # what happens, once, before an offset is answered
 
     def answer(self, offset: int, limit: int) -> bytes:
         self.asked.append((offset, limit))
@@ -56,9 +59,7 @@ def served(heavy: Heavy) -> Iterator[str]:
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if asked["offset"] in heavy.slow:
-                heavy.slow.remove(asked["offset"])
-                time.sleep(0.5)
+            heavy.first.pop(asked["offset"], int)()
             body = heavy.answer(asked["offset"], asked["limit"])
             self.send_response(200)
             if heavy.arrival == "in pieces":
@@ -114,7 +115,13 @@ def test_a_page_size_and_a_concurrency_are_upper_bounds() -> None:
 
 def test_a_new_plan_begins_when_the_requests_of_the_old_one_have_ended() -> None:
     heavy = Heavy([LIGHT] * 21_000 + [HEAVY] * 6_000)
-    heavy.slow = {23_000, 25_000}
+    planned = threading.Event()
+
+    def slowly() -> None:
+        planned.set()
+        time.sleep(0.5)
+
+    heavy.first = {21_000: partial(planned.wait, LONG), 23_000: partial(time.sleep, 0.5), 25_000: slowly}
     with served(heavy) as url:
         assert read(url, memory_mb=64, page_size=2_000, concurrency=3) == list(range(27_000))
     answered = [offset for offset, _ in heavy.asked]
@@ -159,9 +166,11 @@ def test_a_budget_that_is_too_small_is_refused() -> None:
 PROGRAM = """
 import sys
 from pathlib import Path
+from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.output.formats import FORMATS, WriteOptions
 from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.rows.cards import CardQuery, export_card
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget
@@ -169,20 +178,51 @@ from airflow_provider_anaplat.rows.targets import FileTarget
 def memory(key):
     return int(Path("/proc/self/status").read_text().split(key + ":")[1].split()[0]) / 1024
 
+url, file_format, path, memory_mb = sys.argv[1:]
+{prepare}
 before = memory("VmRSS")
-sink = FORMATS[sys.argv[2]].sink(WriteOptions())
-plan = ExportPlan(RowQuery("ds1"), FileTarget(Place(Path(sys.argv[3]), sink)))
-rows = export_rows(AnaplatClient(sys.argv[1], "token"), plan).rows
+client = AnaplatClient(url, "simulator-token")
+place = Place(Path(path), FORMATS[file_format].sink(WriteOptions()))
+rows = {export}
 print(rows, memory("VmHWM") - before)
 """
+ROWS = {"prepare": "", "export": 'export_rows(client, ExportPlan(RowQuery("ds1"), FileTarget(place))).rows'}
+CARD = {
+    "prepare": "keep_large_blocks_apart()",  # as an operator does
+    "export": 'export_card(client, CardQuery("card1", memory_mb=int(memory_mb)), place, "fail").rows',
+}
+tells_memory = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="the system does not tell what a process takes"
+)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell what a process takes")
+def growth(program: dict[str, str], url: str, file_format: str, path: Path, memory_mb: int) -> tuple[int, float]:
+    """Export in a process of its own; return how many rows, and by how many megabytes it has grown."""
+    code = PROGRAM.format(**program)
+    command = [sys.executable, "-c", code, url, file_format, str(path), str(memory_mb)]
+    rows, grown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return int(rows), float(grown)
+
+
+@tells_memory
 @pytest.mark.parametrize("file_format", ["csv", "ndjson", "parquet"])
 def test_a_process_grows_no_more_than_the_budget_says(tmp_path: Path, file_format: str) -> None:
     with served(Heavy([LIGHT] * 20_000 + [HEAVY] * 20_000)) as url:  # 400 MB
-        command = [sys.executable, "-c", PROGRAM, url, file_format, str(tmp_path / "rows")]
-        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    rows, growth = output.split()
-    assert int(rows) == 40_000
-    assert float(growth) < 256
+        rows, grown = growth(ROWS, url, file_format, tmp_path / "rows", 256)
+    assert rows == 40_000
+    assert grown < 256
+
+
+@tells_memory
+@pytest.mark.parametrize(
+    ("columns", "cell"),
+    [pytest.param(1_500, "1", id="wide"), pytest.param(2, "x" * 60_000, id="heavy")],
+)
+def test_nor_does_one_that_exports_a_card(simulator: Simulator, tmp_path: Path, columns: int, cell: str) -> None:
+    kind = "INT" if cell == "1" else "STRING"
+    rows = [[str(number), *[cell] * (columns - 1)] for number in range(500)]
+    simulator.platform.add_card("large", Table.of_rows([(f"c{place}", kind) for place in range(columns)], rows))
+    read, grown = growth(CARD, simulator.url, "csv", tmp_path / "card", 64)
+    assert read == 500
+    assert grown < 64
+    assert len(simulator.requests("read_card")) < 40
