@@ -197,7 +197,7 @@ class Rights:
         place = self._comparison.changes
         with closing(self._changes(counts, first)) as frames:
             given = frames if place.sink.typed else (frame.cast(pl.String) for frame in frames)
-            size = place.write(given, CHANGE_COLUMNS)
+            size = place.write(given, CHANGE_COLUMNS).bytes
         return Changes(self._comparison, counts["gained"], counts["lost"], size, first)
 
     def _changes(self, counts: dict[str, int], first: list[str]) -> Generator[pl.DataFrame]:

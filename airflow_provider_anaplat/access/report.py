@@ -127,7 +127,7 @@ def write_access_report(
         with closing(_frames(client, query, summary)) as frames:
             noted = frames if rights is None else rights.noted(frames)
             given = noted if place.sink.typed else (frame.cast(pl.String) for frame in noted)
-            summary.bytes = place.write(given, COLUMNS)
+            summary.bytes = place.write(given, COLUMNS).bytes
         if rights is not None:
             summary.changes = rights.write_changes(summary.failed)
     return summary

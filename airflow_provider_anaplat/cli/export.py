@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.output.files import Written
     from airflow_provider_anaplat.rows.pages import PageReader
     from airflow_provider_anaplat.rows.targets import Target
 
@@ -126,7 +127,7 @@ class _Watched:
     def finite(self) -> bool:
         return self.target.finite
 
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int | None:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written | None:
         for task in self.progress.task_ids:
             self.progress.remove_task(task)
         bar = self.progress.add_task("", total=reader.expected_rows, rows=_rows(0, reader), rate="")

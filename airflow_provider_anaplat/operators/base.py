@@ -37,6 +37,7 @@ __all__ = [
     "AnaplatOperator",
     "AnaplatRowsOperator",
     "no_useless_retry",
+    "work_of",
 ]
 
 
@@ -55,6 +56,12 @@ def no_useless_retry() -> Iterator[None]:
         if isinstance(error, PASSING_ERRORS):
             raise
         raise AirflowFailException(str(error)) from error
+
+
+def work_of(context: Context) -> str | None:
+    """Return what all attempts of a task in one DAG run share; None where there is no DAG run."""
+    ti: Any = context.get("ti")
+    return None if ti is None else "/".join((ti.dag_id, ti.run_id, ti.task_id, str(ti.map_index)))
 
 
 class AnaplatOperator(BaseOperator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,15 +15,15 @@ from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
-    from airflow_provider_anaplat.rows.export import ExportSummary
-    from airflow_provider_anaplat.rows.partitions import Noted, PartitionedExport
-    from airflow_provider_anaplat.rows.unchanged import IfUnchanged
+    from airflow_provider_anaplat.rows.partitions import Committed, PartitionedExport
+    from airflow_provider_anaplat.rows.unchanged import IfUnchanged, LastExport
 
 __all__ = [
     "partitioned_export",
 ]
 
 _OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")
+_FOUND = "found"  # key of the XCom that names the export of an earlier run, where nothing has changed
 
 
 def partitioned_export(
@@ -77,21 +78,27 @@ def partitioned_export(
         "sort_by": sort_by,
         "sort_type": sort_type,
         "if_unchanged": if_unchanged,
+        "partitions": partitions,
         **kwargs,
     }
     with TaskGroup(group_id) as group:
-        plan = _PlanOperator(task_id="plan", partitions=partitions, multiple_outputs=False, **arguments)
+        plan = _PlanOperator(task_id="plan", multiple_outputs=False, **arguments)
         parts = _PartOperator.partial(task_id="part", multiple_outputs=False, **arguments).expand(
             partition=plan.output
         )
         if if_unchanged == "return":  # no part is a reason to skip, and not to skip the commit
-            arguments = {"trigger_rule": "none_failed_min_one_success", **arguments, "planned": plan.output}
-        parts >> _CommitOperator(task_id="commit", partitions=partitions, **arguments)
+            found = plan.output[_FOUND]  # type: ignore[index]  # its type is said too wide
+            arguments = {"trigger_rule": "none_failed_min_one_success", **arguments, "found": found}
+        parts >> _CommitOperator(task_id="commit", **arguments)
     return group
 
 
 class _PartitionedOperator(AnaplatExportRowsOperator):
     """A task of an export by several workers."""
+
+    def __init__(self, *, partitions: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.partitions = partitions
 
     def partitioned(self, context: Context) -> PartitionedExport:
         """Return the export that this task is part of; the same for all tasks of its group in one DAG run."""
@@ -101,13 +108,13 @@ class _PartitionedOperator(AnaplatExportRowsOperator):
         group = "/".join((ti.dag_id, ti.run_id, ti.task_id.rpartition(".")[0]))
         return PartitionedExport(self.place(), sha256(group.encode()).hexdigest()[:16])
 
+    def last_by(self, export: PartitionedExport, ds_id: str) -> LastExport:
+        """Return the last export to the folder; the same for all tasks of a group whose arguments are the same."""
+        return self.last_export(ds_id, {"partitions": self.partitions}, export.key)
+
 
 class _PlanOperator(_PartitionedOperator):
     """Split a dataset's rows, and note its version."""
-
-    def __init__(self, *, partitions: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.partitions = partitions
 
     def work(self, context: Context) -> Any:
         """Return a line for each partition; none where nothing has changed."""
@@ -116,10 +123,13 @@ class _PlanOperator(_PartitionedOperator):
         with closing(self.client()) as client:
             ds_id = self.dataset_id(client)
             link_dataset(self, context, ds_id)
-            last = self.last_export(ds_id, {"partitions": self.partitions})
-            if self.find_unchanged(last, client, ds_id) is not None:
+            export = self.partitioned(context)
+            unchanged = self.find_unchanged(self.last_by(export, ds_id), client, ds_id) is not None
+            if self.if_unchanged == "return":
+                context["ti"].xcom_push(key=_FOUND, value=export.published_id() if unchanged else "")
+            if unchanged:
                 return []
-            parts = self.partitioned(context).plan(client, ds_id, self.partitions, self.page_size)
+            parts = export.plan(client, ds_id, self.partitions, self.page_size)
         self.log.info("Dataset %s: %d rows in %d parts", ds_id, sum(part.rows for part in parts), len(parts))
         return [asdict(part) for part in parts]
 
@@ -144,7 +154,8 @@ class _PartOperator(_PartitionedOperator):
             with closing(self.client()) as client:
                 ds_id = export.planned_id()
                 link_dataset(self, context, ds_id)
-                part = RowsOfPart(self.row_query(ds_id), self.on_cast_error)
+                last = self.last_by(export, ds_id)
+                part = RowsOfPart(self.row_query(ds_id), self.on_cast_error, last.fingerprint(client))
                 summary = export.export(client, part, Partition(**self.partition))
         except (AnaplatDatasetChangedError, AnaplatUnplannedError) as error:
             raise AirflowFailException(
@@ -156,22 +167,20 @@ class _PartOperator(_PartitionedOperator):
 class _CommitOperator(_PartitionedOperator):
     """Publish all parts and their manifest."""
 
-    template_fields: Sequence[str] = (*AnaplatExportRowsOperator.template_fields, "planned")
+    template_fields: Sequence[str] = (*AnaplatExportRowsOperator.template_fields, "found")
 
-    def __init__(self, *, partitions: int, planned: Any = None, **kwargs: Any) -> None:
+    def __init__(self, *, found: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.partitions = partitions
-        self.planned = planned
+        self.found = found
 
     def work(self, context: Context) -> dict[str, Any]:
         """Return what was exported, by this run or, where nothing has changed, by an earlier one."""
         from airflow_provider_anaplat.client.models import Column
 
-        unchanged = self.planned == []
         export = self.partitioned(context)
-        manifest = export.published() if unchanged else export.commit(self._noted(export))
+        manifest = export.published(self.found) if self.found else self._committed(export)
         link_dataset(self, context, manifest["dsId"])
-        what = "found" if unchanged else "published"
+        what = "found" if self.found else "published"
         self.log.info("Dataset %s: %s %d parts", manifest["dsId"], what, len(manifest["files"]))
         result = {
             "dsId": manifest["dsId"],
@@ -183,18 +192,17 @@ class _CommitOperator(_PartitionedOperator):
             "utime": manifest["utime"],
             "bytes": manifest["bytes"],
             "parts": len(manifest["files"]),
-            **({"unchanged": True} if unchanged else {}),
+            **({"unchanged": True} if self.found else {}),
         }
         return self.succeed(context, result, [Column.model_validate(column) for column in manifest["columns"]])
 
-    def _noted(self, export: PartitionedExport) -> Noted | None:
-        """Return what notes the export, for the next one to find that nothing has changed."""
-        if self.if_unchanged == "export":
-            return None
+    def _committed(self, export: PartitionedExport) -> dict[str, Any]:
+        """Publish, and note what was published where a later run may ask whether anything has changed."""
+        return export.commit(None if self.if_unchanged == "export" else partial(self._note, export))
 
-        def note(summary: ExportSummary) -> None:
-            last = self.last_export(export.planned_id(), {"partitions": self.partitions})
-            with closing(self.client()) as client:
-                last.note(client, summary)
-
-        return note
+    def _note(self, export: PartitionedExport, committed: Committed) -> None:
+        """Note what was published, unless parts were exported in another way than this task was told."""
+        last = self.last_by(export, committed.ds_id)
+        with closing(self.client()) as client:
+            if committed.fingerprints == {last.fingerprint(client)}:
+                last.note(client, committed.summary)

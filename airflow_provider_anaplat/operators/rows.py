@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_anaplat._airflow.paths import place_of
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import link_dataset
-from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
+from airflow_provider_anaplat.operators.base import AnaplatRowsOperator, work_of
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
@@ -136,7 +136,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         place = self.place()
         target, ds_id = self._target(place), self.found_id()
         link_dataset(self, context, ds_id)
-        summary, unchanged = self._exported(target, ds_id)
+        summary, unchanged = self._exported(context, target, ds_id)
         link_dataset(self, context, ds_id, summary.parent_dir_id)
         result = {
             "dsId": ds_id,
@@ -151,12 +151,12 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         }
         return self.succeed(context, result, summary.read)
 
-    def _exported(self, target: Target, ds_id: str) -> tuple[ExportSummary, bool]:
+    def _exported(self, context: Context, target: Target, ds_id: str) -> tuple[ExportSummary, bool]:
         """Export, unless nothing has changed; return what was written, and whether by an earlier task."""
         if self.if_unchanged == "export":
             return self.export_to(target, ds_id), False
         split = {} if self.rows_per_file is None else {"rows_per_file": self.rows_per_file}
-        last = self.last_export(ds_id, split)
+        last = self.last_export(ds_id, split, work_of(context))
         with closing(self.client()) as client:
             found = self.find_unchanged(last, client, ds_id)
             if found is not None:
@@ -165,14 +165,15 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
             last.note(client, summary)
         return summary, False
 
-    def last_export(self, ds_id: str, split: Mapping[str, int]) -> LastExport:
+    def last_export(self, ds_id: str, split: Mapping[str, int], by: str | None) -> LastExport:
         """Return the last export to this path.
 
         :param split: how the rows are split into parts; nothing, where there is one file
+        :param by: who exports: the same for all attempts of a task in one DAG run
         """
         from airflow_provider_anaplat.rows.unchanged import LastExport
 
-        return LastExport(self.row_query(ds_id), self.place(), self.on_cast_error, split)
+        return LastExport(self.row_query(ds_id), self.place(), self.on_cast_error, split, by)
 
     def target_name(self) -> Name:
         """Return how OpenLineage names the file, or the folder of parts."""

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 from arro3.core import Array
 
-from airflow_provider_anaplat.output.streams import Output
-
 __all__ = [
-    "Counting",
     "occurrences",
 ]
 
@@ -25,23 +20,3 @@ def occurrences(data: bytes, character: bytes) -> int:
     if not data:  # of which older releases of arro3 make no array
         return 0
     return int((pl.Series(Array.from_buffer(data)) == ord(character)).sum())
-
-
-class Counting(Output):
-    """An output that counts a character among what it took.
-
-    :param character: one byte
-    :ivar counted: how often it was there
-    """
-
-    def __init__(
-        self, character: bytes, write: Callable[[bytes], int | None], flush: Callable[[], object]
-    ) -> None:
-        super().__init__(write, flush)
-        self.counted = 0
-        self._character = character
-
-    def write(self, data: bytes) -> int:
-        """Take a piece."""
-        self.counted += occurrences(data, self._character)
-        return super().write(data)

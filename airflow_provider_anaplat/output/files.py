@@ -7,8 +7,9 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,16 +19,31 @@ from airflow_provider_anaplat.output.streams import Output
 
 __all__ = [
     "StagedFile",
-    "atomic_file",
+    "Written",
     "copy_file",
+    "identity_of",
     "listed",
     "named",
     "overtaken",
     "remove_file",
     "remove_folder",
+    "write_file",
 ]
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written to a file or a folder.
+
+    :param bytes: size of the files with rows
+    :param files: names of all files, each with what :func:`identity_of` says of it; None of an object in a store,
+        which would have to be asked
+    """
+
+    bytes: int
+    files: Mapping[str, str | None]
 
 
 class StagedFile:
@@ -94,17 +110,22 @@ class StagedFile:
                         _give_name(file, self._temporary)
             self.check()
 
-    def publish(self) -> None:
-        """Give the file its own name."""
+    def publish(self) -> str | None:
+        """Give the file its own name.
+
+        :returns: what :func:`identity_of` says of it; None of an object in a store, which would have to be asked
+        """
         with named(self.path):
             try:
-                if self._local:
-                    _copy_mode(self._target, self._temporary)
-                    self._temporary.replace(self._target)
-                else:
+                if not self._local:
                     _move(self._target.fs, self._temporary.path, self._target.path)
+                    return None
+                _copy_mode(self._target, self._temporary)
+                identity = identity_of(self._temporary)  # of which others know nothing, and which the name keeps
+                self._temporary.replace(self._target)
             except FileNotFoundError as error:
                 raise overtaken(self.path) from error
+        return identity
 
     def discard(self) -> None:
         """Remove what is left of the temporary file."""
@@ -126,9 +147,8 @@ class StagedFile:
         return file or self._temporary.open("xb")
 
 
-@contextmanager
-def atomic_file(path: Any) -> Iterator[Output]:
-    """Open a file for writing that takes its place at the end of the block, or leaves no trace.
+def write_file(path: Any, data: bytes) -> str | None:
+    """Write a file that takes its place when it is complete, and return what :meth:`StagedFile.publish` does.
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path)
     :raises AnaplatOutputError: the file cannot be written
@@ -136,14 +156,30 @@ def atomic_file(path: Any) -> Iterator[Output]:
     staged = StagedFile(path)
     try:
         with staged.open() as file:
-            yield file
-        staged.publish()
+            file.write(data)
+        return staged.publish()
     finally:
         staged.discard()
 
 
-def copy_file(source: Any, target: Any) -> None:
-    """Give a complete file a second name; a file that stands there is replaced.
+def identity_of(path: Any) -> str | None:
+    """Return what tells a file from any other that was or will be at its place; None where nobody can tell.
+
+    It is size, time and number of a local file, and of an object what its store says.
+    """
+    try:
+        if not hasattr(type(path), "fs"):
+            seen = path.stat()
+            return f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ino}"
+        path.fs.invalidate_cache()
+        return str(path.fs.checksum(path.path))
+    except (OSError, ValueError, LookupError) as error:  # a store's entity tag may be missing, or no number
+        log.info("Could not tell %s from others: %s", path, error)
+        return None
+
+
+def copy_file(source: Any, target: Any) -> str | None:
+    """Give a complete file a second name; a file that stands there is replaced. Return what ``publish`` does.
 
     Whoever is killed here leaves a temporary file, if any, beside the source.
 
@@ -152,16 +188,18 @@ def copy_file(source: Any, target: Any) -> None:
     """
     if hasattr(type(source), "fs") and _copies(source.fs):
         source.fs.cp_file(source.path, target.path)
-        return
+        return None
     temporary = source.with_name(_temporary_name(source.name))
     try:
         if hasattr(type(source), "fs"):
             with source.open("rb") as file, temporary.open("wb") as copy:
                 shutil.copyfileobj(file, copy)
             _move(source.fs, temporary.path, target.path)
-        else:
-            _link(source, temporary)
-            temporary.replace(target)
+            return None
+        _link(source, temporary)
+        identity = identity_of(temporary)
+        temporary.replace(target)
+        return identity
     finally:
         remove_file(temporary)
 

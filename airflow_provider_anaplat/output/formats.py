@@ -11,12 +11,12 @@ import polars as pl
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError
-from airflow_provider_anaplat.output.counting import Counting
+from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.schema import arrow_schema, schema_of
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within
-from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, as_file, encoded
+from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
 
 __all__ = [
     "FORMATS",
@@ -50,7 +50,9 @@ _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a te
 # Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
 _PART_ROWS = 20_000
 _PART_BYTES = 8 << 20
-# Polars makes a text of all the rows that it is given at a time.
+# Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
+# a write, and a signal that ends the task could come to nothing amid one.
+_CSV_BYTES = 16 << 20
 _NDJSON_BYTES = 4 << 20
 
 
@@ -107,14 +109,14 @@ class CsvSink:
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write the header and all rows."""
-        behind = Output(file.write, file.flush)
-        output = Counting(b'"', encoded(behind, self.encoding), behind.flush)
+        output = Output(file.write, file.flush)
+        write = encoded(output, self.encoding)
         if self.header:
             # As a row, where names that were escaped need not differ.
             names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
-            self._write_rows(names, output)
+            self._write_rows(names, write)
         for frame in frames:
-            self._write_rows(frame, output)
+            self._write_rows(frame, write)
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
@@ -128,17 +130,18 @@ class CsvSink:
         apart = cells.str.replace_all(within, "${1}'${2}")
         return frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
 
-    def _write_rows(self, frame: pl.DataFrame, output: Counting) -> None:
+    def _write_rows(self, frame: pl.DataFrame, write: Callable[[bytes], object]) -> None:
         frame = self.as_written(frame)
-        bytes_before, quotes_before = output.bytes, output.counted
-        with output.honest():
-            frame.write_csv(
-                as_file(output),
+        for rows in frame.iter_slices(rows_within(frame, frame.height, _CSV_BYTES)):
+            text = BytesIO()
+            rows.write_csv(
+                text,
                 include_header=False,
                 separator=self.delimiter,
-                batch_size=rows_within(frame, _CSV_BATCH, _CSV_BATCH_BYTES),
+                batch_size=rows_within(rows, _CSV_BATCH, _CSV_BATCH_BYTES),
             )
-        _check_csv(frame, output.bytes - bytes_before, output.counted - quotes_before)
+            _check_csv(rows, text.getvalue())
+            write(text.getvalue())
 
 
 @dataclass(frozen=True)
@@ -151,16 +154,16 @@ class NdjsonSink:
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
-        output = Counting(b"\n", file.write, file.flush)
+        output = Output(file.write, file.flush)
 
         def write(pulled: Iterator[pl.DataFrame]) -> None:
             for frame in pulled:
                 for rows in frame.iter_slices(rows_within(frame, frame.height, _NDJSON_BYTES)):
-                    before = output.counted
-                    with output.honest():
-                        rows.write_ndjson(as_file(output))
-                    _check_rows(output.counted - before, rows.height)
-                    del rows
+                    text = BytesIO()
+                    rows.write_ndjson(text)
+                    _check_rows(occurrences(text.getvalue(), b"\n"), rows.height)
+                    output.write(text.getvalue())
+                    del rows, text
                 del frame  # it may be large, and the next one takes its time
 
         feed(frames, write)
@@ -246,12 +249,10 @@ FORMATS: dict[FileFormat, Format] = {
 }
 
 
-def _check_csv(frame: pl.DataFrame, written: int, quotes: int) -> None:
-    """See that the file got each cell of the frame.
-
-    :param written: bytes that the file got
-    :param quotes: quotation marks among them: those around cells, and those of cells, which are doubled
-    """
+def _check_csv(frame: pl.DataFrame, text: bytes) -> None:
+    """See that each cell of the frame is in the text that was made of it."""
+    written = len(text)
+    quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled
     due = _total(frame, lambda cells: cells.str.len_bytes()) + frame.width * frame.height
     if written != due + quotes:
         due -= _total(frame, lambda cells: cells.str.count_matches('"', literal=True))

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
-from airflow_provider_anaplat.output.files import StagedFile
+from airflow_provider_anaplat.output.files import StagedFile, Written
 from airflow_provider_anaplat.output.formats import FORMATS, Columns, FileFormat, Sink, WriteOptions
 from airflow_provider_anaplat.output.streams import COMPRESSIONS, compressed
 
@@ -47,8 +47,8 @@ class Place:
         """Return another place of the same format."""
         return replace(self, path=path)
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns) -> int:
-        """Write one file, which appears when it is complete, and return its size in bytes.
+    def write(self, frames: Iterator[pl.DataFrame], columns: Columns) -> Written:
+        """Write one file, which appears when it is complete.
 
         :param frames: the rows
         :param columns: their columns
@@ -58,8 +58,7 @@ class Place:
         staged.remove_others()
         with ExitStack() as leftovers:
             self.stage(leftovers, staged, frames, columns)
-            staged.publish()
-        return staged.size
+            return Written(staged.size, {self.path.name: staged.publish()})
 
     def stage(
         self, leftovers: ExitStack, staged: StagedFile, frames: Iterator[pl.DataFrame], columns: Columns

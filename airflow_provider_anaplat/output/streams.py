@@ -68,14 +68,6 @@ class Output:
         with self._remembered():
             self._flush()
 
-    @contextmanager
-    def honest(self) -> Iterator[None]:
-        """Raise what a write has raised in this block, whatever the writer makes of it."""
-        try:
-            yield
-        finally:
-            self.check()
-
     def check(self) -> None:
         """Raise what a write has raised."""
         if self._failure is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import polars as pl
@@ -67,6 +67,8 @@ class ExportSummary:
     :param parent_dir_id: id of the directory that the dataset is in, where it is in one
     :param read: the columns as the platform describes them
     :param snapshot: the state of the dataset that the rows are of
+    :param files: names of the files, each with what tells it from any other, as in
+        :class:`~airflow_provider_anaplat.output.files.Written`
     """
 
     rows: int
@@ -77,6 +79,7 @@ class ExportSummary:
     parent_dir_id: str | None = None
     read: tuple[Column, ...] = ()
     snapshot: Snapshot | None = None
+    files: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
@@ -120,9 +123,10 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
             yield from map(frame, pages)  # which keeps no page in memory that was handed on
 
     with closing(frames()) as stream:
-        size = target.write(stream, reader)
+        written = target.write(stream, reader)
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
+    size = None if written is None else written.bytes
     progress.finish(target, size)
     snapshot = reader.snapshot
     return ExportSummary(
@@ -134,6 +138,7 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
         reader.parent_dir_id,
         reader.columns,
         snapshot,
+        {} if written is None else written.files,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,11 +16,11 @@ from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatRowCountError, AnaplatUnplannedError
 from airflow_provider_anaplat.output.files import (
     StagedFile,
-    atomic_file,
     copy_file,
     named,
     remove_file,
     remove_folder,
+    write_file,
 )
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.decode import Snapshot
@@ -37,14 +37,14 @@ from airflow_provider_anaplat.rows.targets import (
 )
 
 __all__ = [
+    "Committed",
     "Partition",
     "PartitionedExport",
     "RowsOfPart",
 ]
 
 _PLAN = "plan.json"
-
-Noted = Callable[[ExportSummary], None]
+_CLEAR = "Clear the whole task group, beginning with its plan."
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,24 @@ class RowsOfPart:
 
     :param query: how to read; which rows, the partition says
     :param on_cast_error: what becomes of a cell that its column's type cannot hold
+    :param fingerprint: tells this way of exporting from any other
     """
 
     query: RowQuery
     on_cast_error: OnCastError = "fail"
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Committed:
+    """What a commit has published.
+
+    :param fingerprints: those of its parts; one, unless they were exported in several ways
+    """
+
+    ds_id: str
+    summary: ExportSummary
+    fingerprints: Set[str | None]
 
 
 @dataclass(frozen=True)
@@ -131,15 +145,16 @@ class PartitionedExport:
         target = FileTarget(self.place.at(waiting / part_name(partition.number, self.place)))
         plan = ExportPlan(query, target, how.on_cast_error, "fail", snapshot=_snapshot(planned))
         summary = export_rows(client, plan)
-        _write(waiting / f"{partition.number}.json", {"rows": summary.rows, "bytes": summary.bytes})
+        record = {"rows": summary.rows, "bytes": summary.bytes, "fingerprint": how.fingerprint}
+        _write(waiting / f"{partition.number}.json", record)
         return summary
 
-    def commit(self, noted: Noted | None = None) -> dict[str, Any]:
+    def commit(self, note: Callable[[Committed], None] | None = None) -> dict[str, Any]:
         """Publish all parts and their manifest, and return the manifest.
 
         A commit that was broken off can be run again.
 
-        :param noted: notes what was published; a commit that was broken off before is not noted
+        :param note: notes what was published; a commit that was broken off before is not noted
         :raises AnaplatUnplannedError: there is no plan, or a part of it is missing
         :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
         :raises AnaplatOutputError: the folder cannot be written
@@ -151,7 +166,7 @@ class PartitionedExport:
         planned = self._plan()
         snapshot = _snapshot(planned)
         waiting = self._staging / planned["id"]
-        parts = [self._exported(waiting, part["number"]) for part in planned["parts"]]
+        parts, fingerprints = self._exported(waiting, len(planned["parts"]))
         rows = sum(part.rows for part in parts)
         if rows != snapshot.row_count:
             raise AnaplatRowCountError(
@@ -161,25 +176,32 @@ class PartitionedExport:
         StagedFile(self.folder / MANIFEST).remove_others()
         with named(self.folder):
             remove_file(self.folder / MANIFEST)
-            for part in parts:  # which also stay where they are, for a commit that is broken off here
-                copy_file(waiting / part.path, self.folder / part.path)
-            remove_other_parts(self.folder, {part.path for part in parts})
+            # They also stay where they are, for a commit that is broken off here.
+            files = {part.path: copy_file(waiting / part.path, self.folder / part.path) for part in parts}
+            remove_other_parts(self.folder, files)
         manifest = {**manifest_of(planned["dsId"], snapshot, self.place.sink, parts), "export": planned["id"]}
-        publish_manifest(self.folder, manifest)
-        if noted is not None:
-            noted(_summary(manifest, snapshot))
+        files |= publish_manifest(self.folder, manifest)
+        if note is not None:
+            note(Committed(planned["dsId"], _summary(manifest, snapshot, files), fingerprints))
         self._discard()
         return manifest
 
-    def published(self) -> dict[str, Any]:
-        """Return the manifest of the folder, whatever export it is of.
+    def published_id(self) -> str:
+        """Return what names the export that the folder holds; nothing where none is of several workers."""
+        return str((_read(self.folder / MANIFEST) or {}).get("export", ""))
 
-        :raises AnaplatUnplannedError: there is none
+    def published(self, export_id: str) -> dict[str, Any]:
+        """Return the manifest of the export that the plan has found.
+
+        :param export_id: what names it
+        :raises AnaplatUnplannedError: it is no longer there
         """
-        return _required(
-            self.folder / MANIFEST,
-            f"The manifest of {self.folder} is gone since the plan found it: another export may be writing there.",
-        )
+        manifest: dict[str, Any] = _read(self.folder / MANIFEST) or {}
+        if manifest.get("export") != export_id:
+            raise AnaplatUnplannedError(
+                f"What the plan found in {self.folder} is gone: another export may be writing there. {_CLEAR}"
+            )
+        return manifest
 
     @property
     def folder(self) -> Any:
@@ -190,14 +212,19 @@ class PartitionedExport:
     def _staging(self) -> Any:
         return self.folder / f".anaplat-{self.key}"
 
-    def _exported(self, waiting: Any, number: int) -> Part:
-        record = _read(waiting / f"{number}.json")
-        if record is None:
-            raise AnaplatUnplannedError(
-                f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
-                "that part's task, or the whole task group, beginning with its plan."
-            )
-        return Part(part_name(number, self.place), record["rows"], record["bytes"])
+    def _exported(self, waiting: Any, parts: int) -> tuple[list[Part], set[str | None]]:
+        """Return the parts that wait, and the fingerprints of how they were exported."""
+        exported, fingerprints = [], set()
+        for number in range(1, parts + 1):
+            record = _read(waiting / f"{number}.json")
+            if record is None:
+                raise AnaplatUnplannedError(
+                    f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
+                    "that part's task, or the whole task group, beginning with its plan."
+                )
+            exported.append(Part(part_name(number, self.place), record["rows"], record["bytes"]))
+            fingerprints.add(record["fingerprint"])
+        return exported, fingerprints
 
     def _published_by_plan(self) -> dict[str, Any] | None:
         """Return the manifest, if it is that of the last plan of this export."""
@@ -208,10 +235,13 @@ class PartitionedExport:
         return manifest if ours else None
 
     def _plan(self) -> dict[str, Any]:
-        return _required(
-            self._staging / _PLAN,
-            f"There is no plan of the export to {self.folder}: all workers must reach the same folder.",
-        )
+        plan: dict[str, Any] | None = _read(self._staging / _PLAN)
+        if plan is None:
+            raise AnaplatUnplannedError(
+                f"There is no plan of the export to {self.folder}: all workers must reach the same folder. "
+                f"{_CLEAR}"
+            )
+        return plan
 
     def _discard(self) -> None:
         """Remove what waits for a commit, and what broken attempts left."""
@@ -219,8 +249,7 @@ class PartitionedExport:
 
 
 def _write(path: Any, content: dict[str, Any]) -> None:
-    with atomic_file(path) as file:
-        file.write(json.dumps(content).encode())
+    write_file(path, json.dumps(content).encode())
 
 
 def _read(path: Any) -> Any:
@@ -231,14 +260,7 @@ def _read(path: Any) -> Any:
             return None
 
 
-def _required(path: Any, missing: str) -> dict[str, Any]:
-    content: dict[str, Any] | None = _read(path)
-    if content is None:
-        raise AnaplatUnplannedError(f"{missing} Clear the whole task group, beginning with its plan.")
-    return content
-
-
-def _summary(manifest: dict[str, Any], snapshot: Snapshot) -> ExportSummary:
+def _summary(manifest: dict[str, Any], snapshot: Snapshot, files: Mapping[str, str | None]) -> ExportSummary:
     return ExportSummary(
         rows=manifest["rows"],
         columns=len(snapshot.columns),
@@ -246,6 +268,7 @@ def _summary(manifest: dict[str, Any], snapshot: Snapshot) -> ExportSummary:
         utime=snapshot.utime,
         bytes=manifest["bytes"],
         snapshot=snapshot,
+        files=files,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -14,10 +14,11 @@ import polars as pl
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.files import (
     StagedFile,
-    atomic_file,
+    Written,
     listed,
     named,
     remove_file,
+    write_file,
 )
 from airflow_provider_anaplat.output.formats import Sink
 from airflow_provider_anaplat.output.place import Place
@@ -33,6 +34,7 @@ __all__ = [
     "Target",
     "manifest_of",
     "part_name",
+    "parts_in",
     "publish_manifest",
     "remove_other_parts",
 ]
@@ -66,8 +68,8 @@ class Target(Protocol):
     @property
     def finite(self) -> bool: ...  # noqa: D102
 
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int | None:
-        """Write all frames so that they are seen when they are complete, and return their size in bytes, if known.
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written | None:
+        """Write all frames so that they are seen when they are complete, and return which files they are, if any.
 
         :param reader: what the frames are read from: it knows columns and version
         """
@@ -95,7 +97,7 @@ class FileTarget:
         """Whether the format's numbers are finite."""
         return self.place.sink.finite
 
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written:
         """Write the file."""
         return self.place.write(frames, reader.columns)
 
@@ -117,7 +119,7 @@ class PartsTarget(FileTarget):
         if self.rows_per_file < 1:
             raise AnaplatRequestError("rows_per_file must be at least 1.")
 
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> int:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written:
         """Write the parts, then the manifest."""
         folder = self.place.path
         splitter = Splitter(frames)
@@ -134,15 +136,14 @@ class PartsTarget(FileTarget):
             claim.check()
             with named(folder):
                 remove_file(folder / MANIFEST)
-            for staged in staged_parts:
-                staged.publish()
+            files = {staged.path.name: staged.publish() for staged in staged_parts}
             claim.check()
             with named(folder):
-                remove_other_parts(folder, {part.path for part in parts})
+                remove_other_parts(folder, files)
             manifest = manifest_of(reader.ds_id, reader.snapshot, self.place.sink, parts)
             claim.check()
-            publish_manifest(folder, manifest)
-        return sum(part.bytes for part in parts)
+            files |= publish_manifest(folder, manifest)
+        return Written(manifest["bytes"], files)
 
 
 def part_name(number: int, place: Place) -> str:
@@ -164,10 +165,9 @@ def manifest_of(ds_id: str, snapshot: Snapshot, sink: Sink, parts: list[Part]) -
     }
 
 
-def publish_manifest(folder: Any, manifest: dict[str, Any]) -> None:
-    """Write the manifest."""
-    with atomic_file(folder / MANIFEST) as file:
-        file.write(json.dumps(manifest, ensure_ascii=False, indent=2).encode())
+def publish_manifest(folder: Any, manifest: dict[str, Any]) -> dict[str, str | None]:
+    """Write the manifest, and return its name with what tells the file from any other."""
+    return {MANIFEST: write_file(folder / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2).encode())}
 
 
 def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
@@ -184,8 +184,12 @@ def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
     return claim
 
 
-def remove_other_parts(folder: Any, names: set[str]) -> None:
+def parts_in(folder: Any) -> set[str]:
+    """Return the names of all parts in a folder, of whatever export."""
+    return {name for name in listed(folder) if _PART.fullmatch(name)}
+
+
+def remove_other_parts(folder: Any, names: Collection[str]) -> None:
     """Remove what an earlier export left, so that a reader of all parts reads those of this one alone."""
-    for name in listed(folder):
-        if _PART.fullmatch(name) and name not in names:
-            remove_file(folder / name)
+    for name in parts_in(folder).difference(names):
+        remove_file(folder / name)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
+from airflow_provider_anaplat import __version__
 from airflow_provider_anaplat.client.client import AnaplatClient
-from airflow_provider_anaplat.output.files import atomic_file, named
+from airflow_provider_anaplat.output.files import identity_of, write_file
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
-from airflow_provider_anaplat.rows.targets import MANIFEST
+from airflow_provider_anaplat.rows.targets import parts_in
 
 __all__ = [
     "IfUnchanged",
@@ -27,24 +27,24 @@ __all__ = [
 
 IfUnchanged = Literal["export", "skip", "return"]
 
-log = logging.getLogger(__name__)
-
-_LAYOUT = 1  # of the note, and of what the fingerprint is made of
 # What says how rows are asked for, and not which.
 _HOW = ("page_size", "concurrency", "memory_mb")
-_KEYS = {"fingerprint", "snapshot", "files", "summary"}
+_KEYS = {"fingerprint", "snapshot", "files", "summary", "by"}
 _SUMMARY = ("rows", "columns", "version", "utime", "bytes", "parent_dir_id")
 
 
 def fingerprint(client: AnaplatClient, query: RowQuery, written: Mapping[str, Any]) -> str:
     """Return what tells an export from any other that would write something else.
 
+    It is another one with another user's rights, and with another release of this package.
+
     :param client: the platform
     :param query: which rows; how they are asked for does not count
     :param written: all else that decides about what is written, as JSON
     """
     rows = {field.name: getattr(query, field.name) for field in fields(RowQuery) if field.name not in _HOW}
-    what = {"layout": _LAYOUT, "platform": client.base_url, "query": rows, **written}
+    where = {"platform": client.base_url, "rights": client.rights, "release": __version__}
+    what = {**where, "query": rows, **written}
     return sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -73,19 +73,22 @@ class LastExport:
 
     The note names the state of the dataset, a fingerprint of platform, query and format, and what identifies each
     file as the one that was written: size and time of a local file, and what an object store says of an object.
-    A file that is gone or was changed, another query or format, and a note that is missing or damaged are a reason
-    to export again; so is a platform that names neither version nor update time.
+    A file that is gone or was changed, one part too many, another query or format, and a note that is missing or
+    damaged are a reason to export again; so is a platform that names neither version nor update time. What the
+    same task has written in the same DAG run is exported again, too: what follows it has not seen that yet.
 
     :param query: which rows
     :param place: path, format and compression of the file, or the folder of parts
     :param on_cast_error: what became of a cell that its column's type cannot hold
     :param split: how the rows are split into parts; nothing, where there is one file
+    :param by: who exports: the same for all attempts of a task in one DAG run
     """
 
     query: RowQuery
     place: Place
     on_cast_error: OnCastError = "fail"
     split: Mapping[str, int] = field(default_factory=dict)
+    by: str | None = None
 
     def __str__(self) -> str:
         return str(self.place)
@@ -99,7 +102,9 @@ class LastExport:
         :raises AnaplatError: the platform does not answer with success
         """
         note = self._note()
-        if note is None or note["fingerprint"] != self._fingerprint(client) or not self._has_files(note["files"]):
+        if note is None or note["fingerprint"] != self.fingerprint(client) or not self._has_files(note["files"]):
+            return None
+        if note["by"] is not None and note["by"] == self.by:
             return None
         present = present_state(client, self.query)
         if present is None or _plain(asdict(present.snapshot)) != note["snapshot"]:
@@ -109,16 +114,19 @@ class LastExport:
     def note(self, client: AnaplatClient, summary: ExportSummary) -> None:
         """Note what was written.
 
+        :param summary: what was exported, with its files
         :raises AnaplatOutputError: the note cannot be written
         """
         note = {
-            "fingerprint": self._fingerprint(client),
+            "fingerprint": self.fingerprint(client),
             "snapshot": asdict(summary.snapshot) if summary.snapshot else None,
-            "files": {name: _identity(self._folder / name) for name in self._written()},
+            "files": {
+                name: identity or identity_of(self._folder / name) for name, identity in summary.files.items()
+            },
             "summary": {name: getattr(summary, name) for name in _SUMMARY},
+            "by": self.by,
         }
-        with atomic_file(self._place_of_note) as file:
-            file.write(json.dumps(note, ensure_ascii=False).encode())
+        write_file(self._place_of_note, json.dumps(note, ensure_ascii=False).encode())
 
     @property
     def _folder(self) -> Any:
@@ -131,7 +139,11 @@ class LastExport:
         of_file = sha256(os.fsencode(self.place.path.name)).hexdigest()[:16]
         return self._folder / f".anaplat-export-{of_file}.json"
 
-    def _fingerprint(self, client: AnaplatClient) -> str:
+    def fingerprint(self, client: AnaplatClient) -> str:
+        """Return what tells this export from any other that would write something else.
+
+        :param client: the platform
+        """
         sink = self.place.sink
         written = {
             "on_cast_error": self.on_cast_error,
@@ -140,15 +152,10 @@ class LastExport:
         }
         return fingerprint(client, self.query, written)
 
-    def _written(self) -> list[str]:
-        if not self.split:
-            return [self.place.path.name]
-        with named(self._folder):
-            manifest = json.loads((self._folder / MANIFEST).read_bytes())
-        return [MANIFEST, *(file["path"] for file in manifest["files"])]
-
     def _has_files(self, noted: dict[str, str | None]) -> bool:
-        return all(identity and _identity(self._folder / name) == identity for name, identity in noted.items())
+        """Tell whether all files are as they were left, and no part is beside them."""
+        whole = all(identity and identity_of(self._folder / name) == identity for name, identity in noted.items())
+        return whole and (not self.split or parts_in(self._folder) <= noted.keys())
 
     def _note(self) -> dict[str, Any] | None:
         """Return the note; None where there is none that can be read."""
@@ -161,18 +168,6 @@ class LastExport:
         files, summary = note["files"], note["summary"]
         whole = isinstance(files, dict) and isinstance(summary, dict) and summary.keys() == set(_SUMMARY)
         return note if whole and files else None
-
-
-def _identity(path: Any) -> str | None:
-    """Return what tells a file from any other that was or will be at its place; None where there is none."""
-    try:
-        if not hasattr(type(path), "fs"):
-            seen = path.stat()
-            return f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ino}"
-        path.fs.invalidate_cache()
-        return str(path.fs.checksum(path.path))
-    except OSError:
-        return None
 
 
 def _plain(value: Any) -> Any:

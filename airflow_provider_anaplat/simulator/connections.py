@@ -1,4 +1,4 @@
-"""Access to the TCP connection behind a request, which ASGI hides: a reset is one of the faults to show."""
+"""The TCP connection behind a request, which ASGI hides: a reset is one of the faults to show."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class RememberingProtocol(H11Protocol):
         """Remember the connection."""
         self._peer = (*transport.get_extra_info("peername")[:2], *transport.get_extra_info("sockname")[:2])
         _OPEN[self._peer] = transport
+        # An event loop may leave it out; each answer would then wait 40 ms for the client's system.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:

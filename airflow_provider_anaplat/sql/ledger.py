@@ -100,10 +100,11 @@ class _Lines:
             self._session.roll_back()
             return False
 
-    def find(self, fingerprint: str | None = None) -> RecordedLoad | None:
+    def find(self, fingerprint: str | None = None, not_by: LoadKey | None = None) -> RecordedLoad | None:
         """Return the line, if it is there.
 
         :param fingerprint: that it must have; by default, any
+        :param not_by: whose it must not be; by default, anybody's
         """
         if not self.exists():
             return None
@@ -111,10 +112,14 @@ class _Lines:
             self._quoted[name] for name in ("ds_id", "row_count", "column_count", "version", "utime")
         )
         query = f"SELECT {wanted} FROM {self._table} WHERE {self._identity}"
-        parameters = [self._load_id]
+        parameters: list[Any] = [self._load_id]
         if fingerprint is not None:
             query += f" AND {self._quoted['fingerprint']} = {PARAMETER}"
             parameters.append(fingerprint)
+        if not_by is not None:
+            others = [f"{self._quoted[name]} <> {PARAMETER}" for name in LoadKey._fields]
+            query += f" AND ({self._quoted['run_id']} IS NULL OR {' OR '.join(others)})"
+            parameters += not_by
         for ds_id, rows, columns, version, utime in self._session.rows(query, parameters):
             return RecordedLoad(ds_id, int(rows), int(columns), None if version is None else int(version), utime)
         return None
@@ -194,12 +199,20 @@ class TableNote(_Lines):
             if not self._is_there():  # where it is, another task has just inserted it
                 raise
 
-    def replace(self, load: RecordedLoad, fingerprint: str | None) -> None:
+    def replace(self, load: RecordedLoad, fingerprint: str | None, key: LoadKey | None) -> None:
         """Let the line be about this load.
 
         :param fingerprint: tells it from any other that would write something else; None where nobody will ask
+        :param key: who loads
         """
-        self.update(**_values(load), target=self._target, fingerprint=fingerprint)
+        by = dict.fromkeys(LoadKey._fields) if key is None else key._asdict()
+        self.update(**_values(load), **by, target=self._target, fingerprint=fingerprint)
+
+    def forget(self) -> None:
+        """Let the line be about no load, where another one has made it since this one began, and counts on it."""
+        if self.exists():
+            with self._session.transaction():
+                self.update(fingerprint=None)
 
     def _is_there(self) -> bool:
         return bool(self._session.rows(f"SELECT 1 FROM {self._table} WHERE {self._identity}", [self._load_id]))

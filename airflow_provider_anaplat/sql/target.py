@@ -91,11 +91,13 @@ class SqlTarget:
     def last_load(self, snapshot: Snapshot) -> RecordedLoad | None:
         """Return what was loaded last, if this load would load the same and the table has not lost or gained rows.
 
+        What the same task has loaded in the same DAG run is loaded again: what follows it has not seen that yet.
+
         :param snapshot: the state of the dataset
         """
         state = self._state(snapshot)
         with self.session.refusals(f"Cannot look for the last load of {self}"):
-            load = self._note.find(state) if state else None
+            load = self._note.find(state, not_by=self.load_key) if state else None
             if load is None or not self._exists():
                 return None
             [(rows,)] = self.session.rows(f"SELECT COUNT(*) FROM {self._name}")
@@ -170,7 +172,9 @@ class SqlTarget:
             if self._ledger is not None:
                 self._ledger.set_rows(rows)
             if noted:
-                self._note.replace(_recorded(reader, rows), self._state(reader.snapshot))
+                self._note.replace(_recorded(reader, rows), self._state(reader.snapshot), self.load_key)
+        if not noted:
+            self._note.forget()
 
     def _exists(self) -> bool:
         return self._dialect.find(self.session, self.schema, self.table)

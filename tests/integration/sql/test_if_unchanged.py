@@ -49,6 +49,16 @@ def test_nothing_is_loaded_twice(each: Database, once: Any, simulator: Simulator
         once("wednesday", if_unchanged="skip", **mode)
 
 
+@pytest.mark.parametrize("mode", [MODES[0], MODES[2]], ids=lambda mode: mode["mode"])
+def test_what_a_task_has_loaded_in_its_run_is_loaded_again(db: Database, once: Any, mode: dict[str, Any]) -> None:
+    """As a retry or a cleared task: were it skipped, what follows it would never see what was loaded."""
+    once("monday", **mode)
+
+    assert "unchanged" not in once("monday", **mode)
+    assert "unchanged" in once("tuesday", **mode)
+    assert "unchanged" in once("tuesday", **mode)
+
+
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["mode"])
 def test_an_updated_dataset_is_loaded(
     each: Database, once: Any, simulator: Simulator, mode: dict[str, Any]

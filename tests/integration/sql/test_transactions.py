@@ -239,6 +239,18 @@ def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: An
     assert stored(each) == LOADED
 
 
+@pytest.mark.parametrize("db", ["postgres", "mysql-connector"], indirect=True)
+def test_a_load_that_began_before_there_were_notes_is_seen(db: Database, load: Any, simulator: Simulator) -> None:
+    db.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)")
+    with held_in_the_middle(simulator, load, mode="append") as (loading, (go_on, _)):
+        load("monday", mode="append", if_unchanged="return")
+        go_on.set()
+        loading.result()
+
+    assert "unchanged" not in load("tuesday", mode="append", if_unchanged="return")
+    assert "unchanged" in load("wednesday", mode="append", if_unchanged="return")
+
+
 # A worker that dies as soon as the rows are committed, before it could say so.
 WORKER = """
 import os, signal

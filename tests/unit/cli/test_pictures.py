@@ -45,7 +45,7 @@ def picture_of(screen: str) -> str:
 def texts_of(svg: str) -> list[str]:
     """Return the texts of a picture; moments, durations and rates differ from one time to the next."""
     shown = [re.sub(r"<[^>]+>", "", text) for text in re.findall(r"<text.*?</text>", svg, re.DOTALL)]
-    return [re.sub(r"\d+", "0", html.unescape(text)).replace("\xa0", " ").strip() for text in shown]
+    return [re.sub(r"\d[\d,:]*", "0", html.unescape(text)).replace("\xa0", " ").strip() for text in shown]
 
 
 def check(name: str, screen: str, *shown: str) -> None:

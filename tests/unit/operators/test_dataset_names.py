@@ -139,12 +139,17 @@ def test_the_parts_of_an_export_are_those_of_the_dataset_that_was_planned(
     run: Run, simulator: Simulator, tmp_path: Path
 ) -> None:
     ds_id = fill(simulator)
-    given = {"output_path": str(tmp_path / "parts"), "file_format": "csv", "dataset": "dir1/sales"}
+    given = {
+        "output_path": str(tmp_path / "parts"),
+        "file_format": "csv",
+        "dataset": "dir1/sales",
+        "partitions": 2,
+    }
     parts = run(_PlanOperator, **given, page_size=5)
     simulator.platform.datasets[ds_id].name = "renamed"
     for part in parts:
         run(_PartOperator, **given, page_size=5, partition=part)
-    result = run(_CommitOperator, **given, partitions=2)
+    result = run(_CommitOperator, **given)
     assert (result["dsId"], result["rows"], result["parts"]) == (ds_id, 10, 2)
     assert len(simulator.requests("list_datasets")) == 1
 

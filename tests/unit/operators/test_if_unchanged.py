@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +19,12 @@ from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSkipException,
 )
+from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatUnplannedError
 from airflow_provider_anaplat.operators.partitioned import _CommitOperator, _PartOperator, _PlanOperator
+from airflow_provider_anaplat.output.files import Written
+from airflow_provider_anaplat.rows.export import export_rows
+from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 Export = Callable[..., dict[str, Any]]
@@ -34,14 +39,16 @@ def dataset(simulator: Simulator) -> Any:
 def export(connect: Callable[..., None], simulator: Simulator, tmp_path: Path) -> Export:
     connect(simulator, extra={"max_retries": 0})
 
-    def export(**arguments: Any) -> dict[str, Any]:
+    def export(run: str | None = None, **arguments: Any) -> dict[str, Any]:
         arguments = {
             "ds_id": "ds1",
             "output_path": str(tmp_path / "rows.csv"),
             "if_unchanged": "return",
             **arguments,
         }
-        result: dict[str, Any] = AnaplatExportRowsOperator(task_id="export", **arguments).execute({})
+        instance: Any = SimpleNamespace(dag_id="dag", run_id=run, task_id="export", map_index=-1)
+        task = AnaplatExportRowsOperator(task_id="export", **arguments)
+        result: dict[str, Any] = task.execute({} if run is None else {"ti": instance})
         return result
 
     return export
@@ -167,6 +174,66 @@ def test_a_part_that_is_gone_is_written_again(export: Export, tmp_path: Path) ->
     assert (tmp_path / "rows" / "part-00002.csv").exists()
 
 
+def test_a_part_too_many_is_a_reason_to_export(export: Export, tmp_path: Path) -> None:
+    arguments = {"output_path": str(tmp_path / "rows"), "file_format": "csv", "rows_per_file": 10}
+    export(**arguments)
+    (tmp_path / "rows" / "part-00004.csv").write_text("n,half\n")
+
+    assert "unchanged" not in export(**arguments)
+    assert not (tmp_path / "rows" / "part-00004.csv").exists()
+
+
+def test_what_a_task_has_written_in_its_run_is_written_again(export: Export) -> None:
+    """As a retry or a cleared task: were it skipped, what follows it would never see what was written."""
+    export("monday")
+
+    assert "unchanged" not in export("monday")
+    assert "unchanged" in export("tuesday")
+    assert "unchanged" in export("tuesday")
+
+
+@pytest.mark.parametrize("split", [{}, {"rows_per_file": 10}], ids=["file", "parts"])
+def test_what_another_has_put_there_before_it_is_noted_is_seen(
+    export: Export, simulator: Simulator, tmp_path: Path, split: dict[str, int]
+) -> None:
+    arguments: dict[str, Any] = {"output_path": str(tmp_path / "rows"), "file_format": "csv", **split}
+    path = tmp_path / "rows" / ("part-00001.csv" if split else "")
+    target = PartsTarget if split else FileTarget
+
+    class Overtaken(target):  # type: ignore[valid-type]  # one of two
+        def write(self, frames: Any, reader: Any) -> Written:
+            written = super().write(frames, reader)
+            (tmp_path / "others").write_bytes(path.read_bytes())
+            (tmp_path / "others").replace(path)
+            return written
+
+    task = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", if_unchanged="return", **arguments)
+    last = task.last_export("ds1", split, None)
+    with closing(task.client()) as client:
+        summary = export_rows(client, task.plan(Overtaken(task.place(), *split.values()), "ds1"))
+        last.note(client, summary)
+
+    assert "unchanged" not in export(**arguments)
+    assert "unchanged" in export(**arguments)
+
+
+def test_what_another_user_may_see_is_exported(tmp_path: Path) -> None:
+    task = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=str(tmp_path / "rows.csv"))
+    last = task.last_export("ds1", {}, None)
+    users: list[dict[str, Any]] = [
+        {"token": "a" * 20},
+        {"token": "b" * 20},
+        {"token": "a" * 20, "user_token": "c" * 20},
+        {"token": "a" * 20, "login": "ann"},
+        {"token": "a" * 20, "login": "bob"},
+    ]
+
+    fingerprints = [last.fingerprint(AnaplatClient("https://bi.example.com", **user)) for user in users]
+
+    assert len(set(fingerprints)) == len(users)
+    assert last.fingerprint(AnaplatClient("https://bi.example.com", **users[0])) == fingerprints[0]
+
+
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": {}}', b"\xff", "without a summary"])
 def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | str) -> None:
     export()
@@ -212,14 +279,20 @@ def test_a_misspelt_word_falls_open_nowhere(export: Export, simulator: Simulator
 def work(connect: Callable[..., None], simulator: Simulator, tmp_path: Path) -> Callable[..., Any]:
     """Run a task of a partitioned export in a DAG run."""
     connect(simulator)
+    told: dict[str, Any] = {}
 
     def work(kind: Any, run: str, **arguments: Any) -> Any:
         arguments = {
             "ds_id": "ds1", "output_path": str(tmp_path / "rows"), "file_format": "csv", "page_size": 10,
-            "if_unchanged": "return", **arguments,
+            "if_unchanged": "return", "partitions": 3, **arguments,
         }  # fmt: skip
-        instance = SimpleNamespace(dag_id="dag", run_id=run, task_id="export.task", map_index=-1)
-        return kind(task_id="task", **arguments).execute({"ti": instance})
+
+        def push(key: str, value: Any) -> None:
+            told[f"{run} {key}"] = value
+
+        instance = SimpleNamespace(dag_id="dag", run_id=run, task_id="export.task", map_index=-1, xcom_push=push)
+        found = {"found": told.get(f"{run} found", "")} if kind is _CommitOperator else {}
+        return kind(task_id="task", **found, **arguments).execute({"ti": instance})
 
     return work
 
@@ -228,11 +301,10 @@ def work(connect: Callable[..., None], simulator: Simulator, tmp_path: Path) -> 
 def by_several(work: Callable[..., Any]) -> Export:
     """Run all tasks of a partitioned export."""
 
-    def by_several(run: str, partitions: int = 3, **arguments: Any) -> dict[str, Any]:
-        planned = work(_PlanOperator, run, partitions=partitions, **arguments)
-        for part in planned:
+    def by_several(run: str, **arguments: Any) -> dict[str, Any]:
+        for part in work(_PlanOperator, run, **arguments):
             work(_PartOperator, run, partition=part, **arguments)
-        result: dict[str, Any] = work(_CommitOperator, run, partitions=partitions, planned=planned, **arguments)
+        result: dict[str, Any] = work(_CommitOperator, run, **arguments)
         return result
 
     return by_several
@@ -290,16 +362,51 @@ def test_a_commit_that_finds_itself_done_takes_no_file_for_its_own(
     path = tmp_path / "rows" / "part-00002.csv"
     path.write_text(path.read_text().replace("1", "7"))
 
-    assert work(_CommitOperator, "monday", partitions=3)["rows"] == 30
+    assert work(_CommitOperator, "monday")["rows"] == 30
 
     assert "unchanged" not in by_several("tuesday")
 
 
-def test_a_manifest_that_is_gone_since_the_plan(
-    by_several: Export, work: Callable[..., Any], tmp_path: Path
+@pytest.mark.parametrize("meanwhile", ["gone", "of another run"])
+def test_a_commit_returns_what_its_plan_has_found_and_nothing_else(
+    by_several: Export, work: Callable[..., Any], simulator: Simulator, tmp_path: Path, meanwhile: str
 ) -> None:
     by_several("monday")
-    (tmp_path / "rows" / "_manifest.json").unlink()
+    work(_PlanOperator, "tuesday")
+    if meanwhile == "gone":
+        (tmp_path / "rows" / "_manifest.json").unlink()
+    else:
+        simulator.platform.refresh("ds1", numbers(31))
+        by_several("wednesday")
 
     with pytest.raises(AnaplatUnplannedError, match="another export may be writing there"):
-        work(_CommitOperator, "tuesday", partitions=3, planned=[])
+        work(_CommitOperator, "tuesday")
+
+
+def test_a_commit_that_is_run_again_returns_the_same(by_several: Export, work: Callable[..., Any]) -> None:
+    first = by_several("monday")
+    assert work(_CommitOperator, "monday") == first
+
+    second = by_several("tuesday")
+    assert work(_CommitOperator, "tuesday") == second
+
+
+def test_what_a_group_has_written_in_its_run_is_written_again_when_it_is_cleared(by_several: Export) -> None:
+    by_several("monday")
+
+    assert "unchanged" not in by_several("monday")
+    assert "unchanged" in by_several("tuesday")
+
+
+def test_parts_that_were_exported_in_another_way_are_not_noted(
+    by_several: Export, work: Callable[..., Any]
+) -> None:
+    """As where the DAG file is changed between two parts."""
+    first, *others = work(_PlanOperator, "monday")
+    work(_PartOperator, "monday", partition=first, delimiter=";")
+    for part in others:
+        work(_PartOperator, "monday", partition=part)
+    work(_CommitOperator, "monday")
+
+    assert "unchanged" not in by_several("tuesday")
+    assert "unchanged" in by_several("wednesday")

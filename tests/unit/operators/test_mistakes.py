@@ -58,7 +58,12 @@ OPERATORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("if_unchanged", "sort_type"),
     ),
     _PartOperator: (
-        {"ds_id": "ds1", "output_path": "{folder}/out.csv", "partition": {"number": 1, "offset": 0, "rows": 1}},
+        {
+            "ds_id": "ds1",
+            "output_path": "{folder}/out.csv",
+            "partitions": 2,
+            "partition": {"number": 1, "offset": 0, "rows": 1},
+        },
         ("csv_formulas", "encoding", "on_cast_error", "sort_type"),
     ),
     _CommitOperator: (

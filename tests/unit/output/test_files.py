@@ -9,14 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from fsspec import AbstractFileSystem
 
-from airflow_provider_anaplat.output.files import StagedFile, _give_name, atomic_file
+from airflow_provider_anaplat.output.files import StagedFile, _give_name, identity_of, write_file
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from airflow_provider_anaplat.output.files import atomic_file
-with atomic_file(Path(sys.argv[1])) as file:
+from airflow_provider_anaplat.output.files import StagedFile
+with StagedFile(Path(sys.argv[1])).open() as file:
     file.write(b"half")
     file.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -40,21 +41,23 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 def test_a_file_appears_when_it_is_complete(target: Path, place: str) -> None:
-    with atomic_file(target) as file:
+    staged = StagedFile(target)
+    with staged.open() as file:
         file.write(b"of today")
         assert target.read_text() == "of yesterday"
         others = [path.name for path in target.parent.iterdir() if path != target]
         assert all(name.startswith(".anaplat-") and name.endswith(".tmp") for name in others)
         assert len(others) == (place == "hidden")
+    identity = staged.publish()
     assert target.read_text() == "of today"
+    assert identity == identity_of(target)
     assert list(target.parent.iterdir()) == [target]
 
 
 def test_a_file_is_as_readable_as_the_umask_says(tmp_path: Path, place: str) -> None:
     before = os.umask(0o027)
     try:
-        with atomic_file(tmp_path / "new.csv") as file:
-            file.write(b"of today")
+        write_file(tmp_path / "new.csv", b"of today")
     finally:
         os.umask(before)
     assert (tmp_path / "new.csv").stat().st_mode & 0o777 == 0o640
@@ -62,14 +65,31 @@ def test_a_file_is_as_readable_as_the_umask_says(tmp_path: Path, place: str) -> 
 
 @pytest.mark.usefixtures("place")
 def test_a_file_that_is_given_up_leaves_no_trace(target: Path) -> None:
-    with pytest.raises(ZeroDivisionError), atomic_file(target) as file:
+    staged = StagedFile(target)
+    with pytest.raises(ZeroDivisionError), staged.open() as file:
         file.write(b"%d" % (1 // 0))
+    staged.discard()
     staged = StagedFile(target)
     with staged.open() as file:
         file.write(b"complete")
     staged.discard()
     assert list(target.parent.iterdir()) == [target]
     assert target.read_text() == "of yesterday"
+
+
+@pytest.mark.parametrize("said", [{"ETag": '"opaque"'}, {}])
+def test_of_a_store_whose_tags_say_nothing_nobody_can_tell(said: dict[str, str]) -> None:
+    """The file systems of some stores take a tag for a number, and others give none."""
+
+    class Store(AbstractFileSystem):
+        def checksum(self, path: str) -> int:
+            return int(said["ETag"].strip('"'), 16)
+
+    class Object:
+        fs = Store()
+        path = "bucket/rows.csv"
+
+    assert identity_of(Object()) is None
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no nameless files")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import requests
 from conftest import LONG, TEXTS, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.simulator import Simulator, Table
+from airflow_provider_anaplat.simulator import Simulator, Table, connections
 from airflow_provider_anaplat.simulator.tables import rows_json
 
 
@@ -104,3 +105,11 @@ def test_the_command_line(tmp_path: Path) -> None:
         (dataset,) = AnaplatClient(url, "simulator-token").list_datasets()
         process.terminate()
     assert (dataset.name, dataset.row_count) == ("sales", 1)
+
+
+def test_answers_do_not_wait_for_the_clients_system(simulator: Simulator) -> None:
+    with requests.Session() as session:
+        session.post(f"{simulator.url}/public-api/data-source/list", json={"token": simulator.token}, timeout=LONG)
+        served = [transport.get_extra_info("socket") for transport in connections._OPEN.values()]
+
+        assert [sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0 for sock in served] == [True]
