@@ -58,7 +58,7 @@ def show(arguments: Namespace, output: Output) -> None:
     from airflow_provider_anaplat.client.names import find_dataset
 
     with client_for(arguments, output) as client:
-        dataset = find_dataset(client, arguments.dataset)
+        dataset = find_dataset(client.list_datasets(), arguments.dataset)
         columns = client.get_columns(dataset.ds_id)
         may_export = {user: _may_export(client, user, dataset.ds_id) for user in arguments.users}
     state = StateTable().read(dataset.status)
@@ -81,7 +81,7 @@ def head(arguments: Namespace, output: Output) -> None:
 
     condition = json_object("--filter", arguments.filter)
     with client_for(arguments, output) as client:
-        dataset = find_dataset(client, arguments.dataset)
+        dataset = find_dataset(client.list_datasets(), arguments.dataset)
         data = client.read_rows(
             dataset.ds_id,
             limit=arguments.rows,
@@ -111,7 +111,7 @@ def refresh(arguments: Namespace, output: Output) -> None:
     call = RefreshCall.of(*words)
     client = connected(connection, output)
     try:
-        ds_id = find_dataset(client, arguments.dataset).ds_id
+        ds_id = find_dataset(client.list_datasets(), arguments.dataset).ds_id
         pause = min(arguments.poll_interval, _LONGEST_PAUSE)
         asked: Asked = Refresh(client, None, RefreshWish(ds_id, call, pause=pause)).ask()
         result = {**asked.dataset, "taskId": asked.task_id}

@@ -45,7 +45,7 @@ def export(arguments: Namespace, output: Output) -> None:
         target = PartsTarget(place, arguments.rows_per_file)
     condition = json_object("--filter", arguments.filter)
     with client_for(arguments, output) as client:
-        ds_id = find_dataset(client, arguments.dataset).ds_id
+        ds_id = find_dataset(client.list_datasets(), arguments.dataset).ds_id
         query = RowQuery(
             ds_id=ds_id,
             sort_by=arguments.sort_by,

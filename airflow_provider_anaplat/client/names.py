@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ from airflow_provider_anaplat.errors import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_anaplat.client.client import AnaplatClient
     from airflow_provider_anaplat.client.lookup import Lookup
     from airflow_provider_anaplat.client.models import Dataset
 
@@ -58,21 +57,20 @@ def id_of(name: str, listed: Lookup[Dataset]) -> str | None:
     return next(iter(found), None)
 
 
-def find_dataset(client: AnaplatClient, given: str) -> Dataset:
+def find_dataset(listed: Iterable[Dataset], given: str) -> Dataset:
     """Return the one dataset that has this id or, where none has, this name.
 
-    :param client: the platform
+    :param listed: the dataset list
     :param given: the id, the whole name, or the id of the directory, a slash and the name
     :returns: the dataset as the list shows it
     :raises AnaplatNotFoundError: there is none; names that are close are named
     :raises AnaplatDatasetExistsError: several have this name; their ids are named
-    :raises AnaplatError: the platform does not answer with success
 
     Example::
 
-        find_dataset(client, "Sales 2026").ds_id
+        find_dataset(client.list_datasets(), "Sales 2026").ds_id
     """
-    datasets = {dataset.ds_id: dataset for dataset in client.list_datasets()}
+    datasets = {dataset.ds_id: dataset for dataset in listed}
     known = [(ds_id, dataset.name, dataset.parent_dir_id) for ds_id, dataset in datasets.items()]
     return datasets[one_named("dataset", given, known)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -13,44 +13,18 @@ import polars as pl
 from airflow_provider_anaplat.errors import AnaplatLoadError
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.splitter import rows_within
-from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, Dialect, other_dialect
-from airflow_provider_anaplat.sql.session import PARAMETER, Session
+from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, other_dialect
+from airflow_provider_anaplat.sql.session import PARAMETER, Driver, Load, Session
 
 __all__ = [
-    "Driver",
-    "Load",
     "open_session",
 ]
-
-Load = Callable[[Session, str, Sequence[str], Iterator[pl.DataFrame]], int]
 
 _ROWS_PER_COPY = 10_000
 _BYTES_PER_COPY = 4 << 20
 _ROWS_PER_STATEMENT = 1000
 _BYTES_PER_STATEMENT = 1_000_000  # the smallest limit of a MySQL server's packets
 _SQLITE_WAIT = 60_000  # milliseconds for another writer, or for a reader at the commit
-
-
-@dataclass(frozen=True)
-class Driver:
-    """A DB-API module.
-
-    :param dialect: the database it talks to
-    :param load: writes frames into a table and returns the number of their rows
-    :param placeholder: stands for a value in a statement
-    :param percent: stands for a percent sign in a statement that has values
-    :param named: whether it stands for one only where the values have names
-    :param prepare: sets a new connection up
-    :param error: base of the module's exceptions
-    """
-
-    dialect: Dialect
-    load: Load
-    placeholder: str = "%s"
-    percent: str = "%%"
-    named: bool = False
-    prepare: Callable[[Any], None] = lambda _: None
-    error: type[Exception] = Exception
 
 
 def open_session(connection: Any, *, placeholder: str = "%s", quotes: str = '""') -> Session:

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from airflow_provider_anaplat.sql.session import PARAMETER
-
-if TYPE_CHECKING:
-    from airflow_provider_anaplat.sql.session import Session
+from airflow_provider_anaplat.sql.session import PARAMETER, Reached, Session
 
 __all__ = [
-    "Reached",
     "reached_in_mysql",
     "reached_in_postgresql",
     "reached_in_sqlite",
@@ -64,8 +58,6 @@ WHERE enforced.foreign_keys = 1 AND m.type = 'table' AND k."table" = {PARAMETER}
   AND m.name <> {PARAMETER} COLLATE NOCASE AND k.on_delete NOT IN ('NO ACTION', 'RESTRICT')
 ORDER BY 1, 2
 """
-
-Reached = list[tuple[str, str]]
 
 
 def reached_in_postgresql(session: Session, schema: str | None, table: str) -> Reached:

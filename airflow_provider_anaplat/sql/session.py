@@ -1,19 +1,31 @@
-"""A DB-API connection for the length of a load: statements, one transaction, errors that can be read."""
+"""What session, driver and dialect know of each other.
+
+A session is a DB-API connection for the length of a load: statements, one transaction, errors that can be read.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatLoadError
 
-if TYPE_CHECKING:
-    from airflow_provider_anaplat.sql.drivers import Driver
-
 __all__ = [
     "PARAMETER",
+    "Alone",
+    "CheckKeys",
+    "Dialect",
+    "Driver",
+    "Find",
+    "Load",
+    "Names",
+    "Reached",
+    "Reaches",
     "Session",
     "said",
 ]
@@ -124,6 +136,135 @@ class Session:
 
     def _with_placeholders(self, statement: str) -> str:
         return statement.replace("%", self.driver.percent).replace(PARAMETER, self.driver.placeholder)
+
+
+Find = Callable[[Session, str | None, str], bool]
+# Tables of which a DELETE would take rows along or change some, each with the reason.
+Reached = list[tuple[str, str]]
+Reaches = Callable[[Session, str | None, str], Reached]
+CheckKeys = Callable[[Session, "Names"], None]
+Alone = Callable[[Session, str | None, str], AbstractContextManager[None]]
+Load = Callable[[Session, str, Sequence[str], Iterator[pl.DataFrame]], int]
+
+
+@dataclass(frozen=True)
+class Names:
+    """The identifiers of a load, quoted.
+
+    :param table: the table that is loaded
+    :param stage: the temporary table that an upsert fills first
+    :param columns: the columns that are loaded
+    :param keys: those of them that tell rows apart
+    """
+
+    table: str
+    stage: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+
+    @property
+    def others(self) -> list[str]:
+        """The columns that are no keys."""
+        return [column for column in self.columns if column not in self.keys]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A kind of database.
+
+    :param name: what messages call it
+    :param types: the column type for each type of a frame; none where tables are not created
+    :param key_text: the type of a key column that holds text
+    :param quotes: the characters before and after an identifier; the second is doubled within it
+    :param longest_name: of an identifier; None where nothing limits it
+    :param name_length: measures an identifier as the database does
+    :param finite: whether its floating-point numbers are finite
+    :param folds_case: whether column names differ by more than upper and lower case
+    :param find: whether a table exists
+    :param begin: statements that begin a transaction, beside what the driver does
+    :param reaches: which other tables a DELETE would change, and why
+    :param lock: keeps other writers from a table until the transaction ends, and lets readers in
+    :param table_options: what follows the columns of a new table
+    :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
+    :param alone: keeps other loads from creating the same table meanwhile, where transactions do not
+    :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
+    :param staged: what tells the temporary table's rows apart as the table's keys do
+    :param create_stage: statements that create it, with the types of the table's columns
+    :param check_keys: raises where the keys cannot tell the table's rows apart; None where there is no upsert
+    :param merge: the statements that bring the rows of the temporary table into the table
+    """
+
+    name: str
+    types: Mapping[type[pl.DataType], str]
+    key_text: str
+    quotes: str
+    longest_name: int | None
+    name_length: Callable[[str], int]
+    finite: bool
+    folds_case: bool
+    find: Find
+    reaches: Reaches = lambda *_: []
+    begin: Sequence[str] = ()
+    lock: str | None = None
+    table_options: str = ""
+    transactional_ddl: bool = True
+    alone: Alone = lambda *_: nullcontext()
+    stage: str = ""
+    staged: str = "{stage}"
+    create_stage: Sequence[str] = ()
+    check_keys: CheckKeys | None = None
+    merge: Callable[[Names], list[str]] = lambda _: []
+
+    def quote(self, name: str) -> str:
+        """Return the identifier as it stands in a statement."""
+        return f"{self.quotes[0]}{name.replace(self.quotes[1], self.quotes[1] * 2)}{self.quotes[1]}"
+
+    def qualified(self, schema: str | None, table: str) -> str:
+        """Return the quoted name of a table, with that of its schema if one is given."""
+        return f"{self.quote(schema)}.{self.quote(table)}" if schema else self.quote(table)
+
+    def stage_name(self, schema: str | None) -> str:
+        """Return the name of the temporary table."""
+        return self.stage.format(schema=f"{self.quote(schema)}." if schema else "")
+
+    def create_table(self, table: str, columns: Mapping[str, type[pl.DataType]], keys: Sequence[str]) -> str:
+        """Return the statement that creates a table.
+
+        :param table: its quoted name
+        :param columns: type of each column of the frames
+        :param keys: the columns that tell rows apart
+        """
+        lines = [f"{self.quote(name)} {self._type(dtype, name in keys)}" for name, dtype in columns.items()]
+        if keys:
+            lines.append(f"PRIMARY KEY ({', '.join(map(self.quote, keys))})")
+        return f"CREATE TABLE {table} ({', '.join(lines)}){self.table_options}"
+
+    def _type(self, dtype: type[pl.DataType], is_key: bool) -> str:
+        if not is_key:
+            return self.types[dtype]
+        return f"{self.key_text if dtype is pl.String else self.types[dtype]} NOT NULL"
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A DB-API module.
+
+    :param dialect: the database it talks to
+    :param load: writes frames into a table and returns the number of their rows
+    :param placeholder: stands for a value in a statement
+    :param percent: stands for a percent sign in a statement that has values
+    :param named: whether it stands for one only where the values have names
+    :param prepare: sets a new connection up
+    :param error: base of the module's exceptions
+    """
+
+    dialect: Dialect
+    load: Load
+    placeholder: str = "%s"
+    percent: str = "%%"
+    named: bool = False
+    prepare: Callable[[Any], None] = lambda _: None
+    error: type[Exception] = Exception
 
 
 def _is_broken_rule(error: Exception) -> bool:

@@ -15,9 +15,8 @@ from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatRequestErro
 from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
-from airflow_provider_anaplat.sql.dialects import Dialect, Names
 from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad, TableNote
-from airflow_provider_anaplat.sql.session import Session
+from airflow_provider_anaplat.sql.session import Dialect, Names, Session
 
 __all__ = [
     "Mode",
