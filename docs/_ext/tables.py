@@ -13,6 +13,17 @@ from sphinx.util.docutils import SphinxDirective
 Rows = Iterable[tuple[str, ...]]
 
 
+def face() -> Rows:
+    """Return what can be imported from the package itself."""
+    import airflow_provider_anaplat as package
+
+    yield "name", "a kind of", "what it does"
+    for name in package.__all__:
+        thing = getattr(package, name)
+        parents = _words([kind.__name__ for kind in getattr(thing, "__bases__", ()) if kind is not object])
+        yield f"{{py:obj}}`{name} <{thing.__module__}.{name}>`", parents, (thing.__doc__ or "").splitlines()[0]
+
+
 def airflow_fields() -> Rows:
     """Return Airflow's own fields of a connection."""
     from airflow_provider_anaplat.connection_form import LABELS, PLACEHOLDERS
@@ -115,6 +126,7 @@ def exit_codes() -> Rows:
 TABLES: dict[str, Callable[[], Rows]] = {
     table.__name__.replace("_", "-"): table
     for table in (
+        face,
         airflow_fields,
         extras,
         operations,
