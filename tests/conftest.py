@@ -40,6 +40,8 @@ WITH_SERVERS = ("sql", "test_object_stores.py")
 OF_LOWER_LAYERS = ("client/_http/test_body.py", "cli/test_airflow.py")
 
 LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
+# Of a child process that `make coverage` leaves alone: it would write its own file, and take memory and time.
+NOT_MEASURED = {"COVERAGE_PROCESS_CONFIG": ""}
 
 # A slow machine is no failure. For a night: python -m pytest --hypothesis-profile=thorough tests/unit
 settings.register_profile("unhurried", deadline=None)
