@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
+from airflow_provider_anaplat._airflow.failures import no_useless_retry
 from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
-from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowSkipException, BaseOperator
+from airflow_provider_anaplat._airflow.releases import AirflowSkipException, BaseOperator
 from airflow_provider_anaplat._airflow.words import check_words
 from airflow_provider_anaplat.assets import describe_events
-from airflow_provider_anaplat.errors import (
-    PASSING_ERRORS,
-    AnaplatNeedsAPersonError,
-    AnaplatOutcomeUnknownError,
-    AnaplatRefusedError,
-    AnaplatRequestError,
-)
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink
 
@@ -36,26 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AnaplatOperator",
     "AnaplatRowsOperator",
-    "no_useless_retry",
     "work_of",
 ]
-
-
-@contextmanager
-def no_useless_retry() -> Iterator[None]:
-    """Keep Airflow from running a task again where only a person can mend what is wrong.
-
-    :raises AirflowFailException: in place of an error that a repetition would meet again, or that says that a
-        write may have been carried out
-    """
-    try:
-        yield
-    except (AnaplatOutcomeUnknownError, AnaplatRequestError, AnaplatNeedsAPersonError) as error:
-        raise AirflowFailException(str(error)) from error
-    except AnaplatRefusedError as error:
-        if isinstance(error, PASSING_ERRORS):
-            raise
-        raise AirflowFailException(str(error)) from error
 
 
 def work_of(context: Context) -> str | None:

@@ -8,9 +8,10 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_anaplat._airflow.failures import no_useless_retry
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, AirflowTaskTimeout
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.operators.base import AnaplatOperator, no_useless_retry
+from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.triggers.base import DEFERRABLE, AnaplatWaitTrigger, plain, result_of
 from airflow_provider_anaplat.waiting.conditions import Condition
 from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES

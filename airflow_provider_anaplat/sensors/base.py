@@ -13,6 +13,7 @@ from airflow.triggers.base import StartTriggerArgs
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
+from airflow_provider_anaplat._airflow.failures import no_useless_retry
 from airflow_provider_anaplat._airflow.releases import (
     AirflowFailException,
     AirflowSensorTimeout,
@@ -53,7 +54,8 @@ class AnaplatSensor(BaseSensorOperator):
     ``mode="poke"``, ``mode="reschedule"`` and ``deferrable=True`` end alike; ``poke_interval`` is the time
     between two looks and ``timeout`` the longest wait in each of them. Deferred, all sensors of a connection
     share one request an interval, and ``exponential_backoff`` is not used. With ``reschedule``, the worker slot
-    is kept while the platform cannot be asked.
+    is kept while the platform cannot be asked. What only a person can mend, such as a refused token, fails the
+    task without a retry.
 
     :param max_poll_failures: failures of the request in a row before the task fails with the last one
     :param deferrable: wait in the triggerer instead of a worker
@@ -104,18 +106,27 @@ class AnaplatSensor(BaseSensorOperator):
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
-        """Wait, in the worker or in the triggerer."""
-        check_words(self, ("unknown_state", "probe"))
-        if isinstance(self, NamesDataset):
-            self.check_dataset()
-        self.link(context, {})
-        if self.deferrable:
-            self._defer()
-        try:
-            return super().execute(context)
-        except AirflowSensorTimeout as error:
-            self._skip_if_never_fail(error)
-            raise
+        """Wait, in the worker or in the triggerer.
+
+        :raises AirflowFailException: a retry would meet the same mistake again
+        """
+        with no_useless_retry():
+            check_words(self, ("unknown_state", "probe"))
+            if isinstance(self, NamesDataset):
+                self.check_dataset()
+            self.link(context, {})
+            if self.deferrable:
+                self._defer()
+            try:
+                return super().execute(context)
+            except AirflowSensorTimeout as error:
+                self._skip_if_never_fail(error)
+                raise
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Go on after the trigger; an error of the platform is no reason to skip with ``soft_fail``, as poked."""
+        with no_useless_retry():
+            return super().resume_execution(next_method, next_kwargs, context)
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
         """Look once; while the platform cannot be asked, look again.

@@ -130,7 +130,8 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
     assert simulator.ledger == []
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ASKING if kind is not _PartOperator])  # which needs its plan
+# A part needs its plan.
+@pytest.mark.parametrize("kind", [*(kind for kind in ASKING if kind is not _PartOperator), *SENSORS])
 def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_path: Path) -> None:
     for operation in (*OPERATIONS, *EXTENSIONS):
         simulator.inject(operation.name, replies.refusal("expired", code=1018, status=401), times=None)
@@ -140,7 +141,7 @@ def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_
 
 
 @pytest.mark.parametrize("extra", [{"max_retries": -1}, {"verify": "/nowhere"}, {"max_answer_mb": 0}])
-@pytest.mark.parametrize("kind", ASKING)
+@pytest.mark.parametrize("kind", [*ASKING, *SENSORS])
 def test_a_connection_that_cannot_work(
     run: Run, simulator: Simulator, connect: Callable[..., None], kind: Any, extra: dict[str, Any]
 ) -> None:

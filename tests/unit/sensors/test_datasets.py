@@ -212,15 +212,28 @@ def test_what_nobody_foresaw_is_an_error_too(wait: Wait, monkeypatch: pytest.Mon
 
 def test_a_wrong_token_is_an_error_at_once(wait: Wait, connect: Connect, simulator: Simulator) -> None:
     connect(simulator, password="not-the-token")
-    with pytest.raises(errors.AnaplatAuthenticationError) as raised:
-        wait()
+    with pytest.raises(AirflowFailException) as raised:
+        wait(retries=3)
+    assert isinstance(raised.value.__cause__, errors.AnaplatAuthenticationError)
     assert "not-the-token" not in str(raised.value)
     assert len(simulator.requests("list_datasets")) == 1
 
 
+@pytest.mark.parametrize(
+    ("skip", "ends", "said"),
+    [("soft_fail", AirflowFailException, "no rights"), ("never_fail", AirflowSkipException, "never_fail is set")],
+)
+def test_a_refusal_skips_where_any_failure_does(
+    wait: Wait, simulator: Simulator, skip: str, ends: type[Exception], said: str
+) -> None:
+    simulator.inject("list_datasets", replies.refusal("no rights", code=1004), times=None)
+    with pytest.raises(ends, match=said):
+        wait(**{skip: True})
+
+
 def test_a_connection_that_cannot_work_is_named(wait: Wait, connect: Connect) -> None:
     connect(host="")
-    with pytest.raises(errors.AnaplatSettingsError, match="password field"):
+    with pytest.raises(AirflowFailException, match="password field"):
         wait()
 
 

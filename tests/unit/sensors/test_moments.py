@@ -101,18 +101,18 @@ def test_a_fresh_failure_fails(wait: Any, simulator: Simulator) -> None:
 @pytest.mark.parametrize("given", ["tomorrow", "now", "20:00:00+08:00", "20:00", "", "2026", "P1D", None, 7])
 def test_what_is_no_moment_is_named(wait: Any, simulator: Simulator, given: Any) -> None:
     simulator.platform.add_dataset("sales", TEXTS)
-    with pytest.raises(errors.AnaplatRequestError, match=re.escape(f"newer_than is {given!r}")):
+    with pytest.raises(AirflowFailException, match=re.escape(f"newer_than is {given!r}")):
         fresh(wait, newer_than=given)
 
 
 def test_a_text_is_no_list_of_words(wait: Any, simulator: Simulator) -> None:
     simulator.platform.add_dataset("sales", TEXTS)
-    with pytest.raises(errors.AnaplatRequestError, match="success_states and failure_states must be lists"):
+    with pytest.raises(AirflowFailException, match="success_states and failure_states must be lists"):
         fresh(wait, success_states="FINISHED")
 
 
 def test_a_text_is_no_list_of_subscriptions(wait: Any, simulator: Simulator) -> None:
-    with pytest.raises(errors.AnaplatRequestError, match="subscription_ids is the text 'sc1'"):
+    with pytest.raises(AirflowFailException, match="subscription_ids is the text 'sc1'"):
         sent(wait, simulator, plan("s"), plan("c"), plan("1"), subscription_ids="sc1")
 
 
@@ -166,7 +166,7 @@ def test_a_plan_that_is_named_twice_is_one_plan(wait: Any, simulator: Simulator)
 
 
 def test_no_plan_is_no_success(wait: Any, simulator: Simulator) -> None:
-    with pytest.raises(errors.AnaplatRequestError, match="subscription_ids is empty"):
+    with pytest.raises(AirflowFailException, match="subscription_ids is empty"):
         sent(wait, simulator, plan("a"), subscription_ids=[])
 
 
