@@ -80,6 +80,7 @@ beyond_airflow_3_0 = pytest.mark.skipif(
 def test_create_and_wait(airflow: WarmAirflow, tmp_path: Path, mode: str) -> None:
     with Simulator({"numbers": numbers(3)}, creation_statuses=(None, "处理中", "FINISHED")) as simulator:
         tasks, printed = run_dag(airflow, f"wait_{mode}", simulator, tmp_path)
+
     assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("wait", "success")]
     assert tasks[0]["xcom"] == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
     assert (tasks[1]["xcom"]["status"], tasks[1]["xcom"]["rowCount"]) == ("FINISHED", 3)
@@ -91,10 +92,13 @@ def test_create_and_wait(airflow: WarmAirflow, tmp_path: Path, mode: str) -> Non
 def test_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None:
     with Simulator({"numbers": numbers(3)}) as simulator:
         tasks, printed = run_dag(airflow, "mapped", simulator, tmp_path)
+
     assert {task["state"] for task in tasks} == {"success"}
+
     links = {(task["task"], task["index"]): task["link"] for task in tasks if task["link"]}
     page = f"{simulator.url}/data-center/data-sets/root/{{}}/details/overview"
     created = {task["index"]: task["xcom"]["dsId"] for task in tasks if task["task"] == "create"}
+
     assert sorted(created.values()) == ["ds1", "ds2"]  # which of the two came first is chance
     assert links == {
         (task, index): page.format(created[index]) for task in ("create", "export", "wait") for index in (0, 1)
@@ -108,14 +112,18 @@ def test_an_export_by_mapped_tasks(airflow: WarmAirflow, tmp_path: Path) -> None
     with Simulator() as simulator:
         simulator.platform.add_dataset("numbers", numbers(55))
         tasks, _ = run_dag(airflow, "partitioned", simulator, tmp_path)
+
     assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
         ("export.commit", -1, "success"), ("export.part", 0, "success"), ("export.part", 1, "success"),
         ("export.part", 2, "success"), ("export.plan", -1, "success"), ("users", -1, "success"),
     ]  # fmt: skip
+
     commit, *parts, plan, _ = [task["xcom"] for task in tasks]
     assert parts == [part["rows"] for part in plan] == [20, 20, 15]
+
     folder = tmp_path / "partitioned"
     assert (commit["rows"], commit["parts"], commit["path"]) == (55, 3, str(folder))
+
     names = [f"part-{number:05d}.csv.gz" for number in (1, 2, 3)]
     assert sorted(path.name for path in folder.iterdir()) == ["_manifest.json", *names]
     assert pl.concat(pl.read_csv(folder / name) for name in names)["n"].to_list() == list(range(55))
@@ -127,11 +135,13 @@ def test_an_export_by_mapped_tasks_is_not_done_twice(airflow: WarmAirflow, tmp_p
         first, _ = run_dag(airflow, "unchanged", simulator, tmp_path)
         asked = len(simulator.requests("read_rows"))
         second, _ = run_dag(airflow, "unchanged", simulator, tmp_path)
+
     assert {task["state"] for task in first} == {"success"}
     assert {task["task"]: task["state"] for task in second} == {
         "return.plan": "success", "return.part": "skipped", "return.commit": "success", "after_return": "success",
         "skip.plan": "skipped", "skip.part": "skipped", "skip.commit": "skipped", "after_skip": "skipped",
     }  # fmt: skip
+
     returned = [task["xcom"] for tasks in (first, second) for task in tasks if task["task"] == "return.commit"]
     assert returned[1] == {**returned[0], "unchanged": True}
     assert len(simulator.requests("read_rows")) == asked + 2
@@ -143,6 +153,7 @@ def test_airflows_retries_repeat_no_write_whose_answer_was_lost(airflow: WarmAir
         simulator.inject("create_dataset", replies.reset(), after_act=True)
         simulator.inject("create_users", replies.content(b'{"result": "ok", "response": ["s3cret-a"]}'))
         tasks, printed = run_dag(airflow, "retried", simulator, tmp_path)
+
     assert [(task["task"], task["state"]) for task in tasks] == [("create", "success"), ("users", "failed")]
     assert tasks[0]["xcom"]["dsId"] == "ds1"
     assert len(simulator.requests("create_dataset")) == len(simulator.requests("create_users")) == 1
@@ -154,12 +165,14 @@ def test_a_table_that_was_appended_to_is_not_appended_to_again(airflow: WarmAirf
     with Simulator() as simulator:
         simulator.platform.add_dataset("numbers", numbers(3))
         tasks, _ = run_dag(airflow, "to_sql", simulator, tmp_path)
+
     assert [(task["task"], task["index"], task["state"]) for task in tasks] == [
         ("append", -1, "success"), ("mapped", 0, "success"), ("mapped", 1, "success"),
     ]  # fmt: skip
     assert [(task["xcom"]["rows"], task["xcom"]["alreadyLoaded"]) for task in tasks] == [
         (3, True), (3, False), (3, False),
     ]  # fmt: skip
+
     with closing(sqlite3.connect(tmp_path / "test.db")) as database:
         for table in ("append", "a", "b"):
             assert database.execute(f'SELECT n FROM "{table}" ORDER BY n').fetchall() == [(0,), (1,), (2,)]
@@ -173,6 +186,7 @@ def test_the_example(airflow: WarmAirflow, tmp_path: Path) -> None:
     table = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
     with Simulator({"flights": table}) as simulator:
         tasks, printed = run_dag(airflow, "anaplat_refresh", simulator, tmp_path)
+
     assert {task["state"] for task in tasks} == {"success"}
     assert pl.read_parquet(tmp_path / "flights.parquet").rows() == [("UA", 1400), (None, None)]
     assert (tmp_path / "flights.csv").read_text() == "carrier,distance\nUA,1400\n,\n"
@@ -188,6 +202,7 @@ def test_the_example_of_an_orchestrated_refresh(airflow: WarmAirflow, tmp_path: 
         for name in ("one", "two", "three"):
             simulator.platform.add_dataset(name, table).utime = long_ago
         tasks, printed = run_dag(airflow, "anaplat_orchestrated_refresh", simulator, tmp_path)
+
     assert len(tasks) == 13
     assert {task["state"] for task in tasks} == {"success"}
     assert len(simulator.requests("refresh_dataset")) == 3
@@ -200,7 +215,9 @@ def test_no_secret_is_left_anywhere(airflow: WarmAirflow, tmp_path: Path) -> Non
         run_dag(airflow, "mapped", simulator, tmp_path)
         run_dag(airflow, "wait_deferred", simulator, tmp_path)
         token = simulator.token
+
     assert _files_that_hold(airflow, token) == []
+
     # The DAG file holds these passwords, and Airflow keeps its source and its structure.
     tables = _tables_that_hold(airflow, "s3cret-a") - {"dag_code", "serialized_dag"}
     assert tables == set()
@@ -269,6 +286,7 @@ def test_the_second_night_creates_who_is_new(airflow: WarmAirflow, tmp_path: Pat
             assert HR_PASSWORD not in printed
             assert tasks[0]["state"] == "success", printed
             nights.append((tasks[0]["state"], tasks[0]["xcom"]["created"], tasks[0]["xcom"]["skipped"]))
+
     assert nights == [("success", 2_499, 0), ("success", 0, 2_499), ("success", 1, 2_499)]
     assert len(simulator.requests("create_users")) == 14
     assert simulator.platform.users["user1"] == {

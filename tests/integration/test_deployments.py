@@ -75,6 +75,7 @@ def test_an_export_outlives_its_token_twice(simulator: Simulator, connect: Conne
     AnaplatExportRowsOperator(
         task_id="export", ds_id="ds1", output_path=str(path), page_size=10, concurrency=1
     ).execute({})
+
     assert pl.read_parquet(path)["n"].to_list() == list(range(60))
     assert len(simulator.requests("sign_in")) == 3
 
@@ -85,6 +86,7 @@ def test_and_so_does_that_of_a_card(simulator: Simulator, connect: Connect, tmp_
     ends_the_tokens(simulator, {2, 4}, "read_card")
     path = tmp_path / "card.parquet"
     AnaplatExportCardOperator(task_id="card", card_id="card1", output_path=str(path), page_size=10).execute({})
+
     assert pl.read_parquet(path)["n"].to_list() == list(range(60))
     assert len(simulator.requests("sign_in")) == 3
 
@@ -125,6 +127,7 @@ def test_every_way_of_waiting_ends_alike(
     connect(simulator, login=DEFAULT_LOGIN if anaplat_deployment == "user-token" else "")
     simulator.platform.add_dataset("new", TEXTS, (None, "处理中", "FINISHED"))
     arguments = {"ds_id": "ds1", "poke_interval": 0.1, "timeout": LONG}
+
     assert wait(steps, "AnaplatDatasetTaskSensor", way, arguments)["returned"]["status"] == "FINISHED"
     assert simulator.requests("sign_in") == []  # the dataset list takes the application token
 

@@ -145,11 +145,13 @@ def test_what_the_dags_of_datasets_return(run: Run) -> None:
         "FINISHED",
         3,
     )
+
     waited = run.results("wait_for_dataset")
     assert waited["wait[0]"]["name"].startswith("sales north")
     assert waited["wait[1]"]["name"].startswith("sales south")
     assert run.results("wait_for_fresh_data")["wait"]["dsId"] == "ds1"
     assert run.results("refresh_dataset")["refresh"]["status"] == "FINISHED"
+
     refreshed = [request.path.split("/")[-2] for request in run.platform.requests("refresh_dataset")]
     assert sorted(refreshed) == ["ds1", "ds3", "ds4"]
     assert run.results("name_datasets")["export"]["dsId"] == "ds1"

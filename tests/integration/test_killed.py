@@ -132,8 +132,10 @@ def test_killed_after_the_platform_created_the_dataset_and_before_its_answer(run
     simulator = running.platforms["held"]
     wait_until(lambda: simulator.platform.datasets)
     running.kill_task_of("held")
+
     assert running.ends("held") == "success"
     assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
+
     xcom = running.xcom("held")
     assert (xcom["dsId"], xcom["taskId"]) == ("ds1", None)
 
@@ -142,6 +144,7 @@ def test_killed_after_the_answer_and_before_the_xcom(running: Killed) -> None:
     simulator = running.platforms["answered"]
     wait_until(lambda: simulator.requests("list_pages"))
     running.kill_task_of("answered")
+
     assert running.ends("answered") == "success"
     assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
     assert running.xcom("answered") == {
@@ -160,8 +163,10 @@ def test_killed_before_anything_was_sent(running: Killed) -> None:
 def test_cleared_after_success(running: Killed) -> None:
     simulator = running.platforms["cleared"]
     assert running.ends("cleared", attempt=1) == "success"
+
     before = running.xcom("cleared")
     running.airflow.command("tasks", "clear", "--yes", "killed_cleared")
+
     assert running.ends("cleared") == "success"
     assert running.xcom("cleared") == before
     assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
@@ -171,8 +176,10 @@ def test_killed_amid_users_where_the_platform_can_be_asked(running: Killed) -> N
     simulator = running.platforms["users_held"]
     wait_until(lambda: "user2" in simulator.platform.users)
     running.kill_task_of("users_held")
+
     assert running.ends("users_held") == "success"
     assert users_sent(simulator) == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
+
     xcom = running.xcom("users_held")
     assert (xcom["created"], xcom["skipped"], xcom["batches"]) == (6, 0, 3)
 
@@ -201,6 +208,7 @@ def test_killed_before_the_platform_carried_the_request_out(running: Killed) -> 
     running.kill_task_of("late")
     wait_until(lambda: len(simulator.requests("list_datasets")) > 1)
     running.held.set()
+
     assert running.ends("late") == "success"
     assert len(simulator.requests("create_dataset")) == len(simulator.platform.datasets) == 1
 

@@ -116,6 +116,7 @@ def test_a_dataset_that_is_created(run: Run) -> None:
     assert created["facets"]["documentation"]["description"] == "lineage of sales"
     assert created["facets"]["lifecycleStateChange"]["lifecycleStateChange"] == "CREATE"
     assert run.events["create"]["job"]["facets"]["sql"]["query"] == "SELECT * FROM sales"
+
     source = run.only("create", "inputs")
     assert (source["namespace"], source["name"]) == ("postgres://warehouse:5432", "erp.public.sales")
 
@@ -145,6 +146,7 @@ def test_a_file(run: Run) -> None:
     assert (written["namespace"], written["name"]) == ("file", str(path))
     assert statistics(written) == (3, path.stat().st_size)
     assert [field["name"] for field in written["facets"]["schema"]["fields"]] == ["id", "city", "city (2)"]
+
     origins = written["facets"]["columnLineage"]["fields"]
     assert {name: origin["inputFields"][0]["field"] for name, origin in origins.items()} == {
         "id": "id", "city": "city", "city (2)": "city",
@@ -155,6 +157,7 @@ def test_a_file(run: Run) -> None:
 def test_a_folder_of_several_workers(run: Run) -> None:
     written, folder = run.only("parts.commit", "outputs"), run.output / "parts"
     assert (written["namespace"], written["name"]) == ("file", str(folder))
+
     parts = list(folder.glob("part-*"))
     assert len(parts) == 2
     assert statistics(written) == (3, sum(part.stat().st_size for part in parts))

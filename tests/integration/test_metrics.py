@@ -163,6 +163,7 @@ def export(simulator: Simulator, path: Path, environment: dict[str, str]) -> Non
 def test_an_export_is_measured(simulator: Simulator, tmp_path: Path, statsd: StatsD) -> None:
     path = tmp_path / "x.csv"
     export(simulator, path, statsd.environment())
+
     assert statsd.values("requests.anaplat_default.read_rows.ok") == ["1|c"]
     assert statsd.values("requests.anaplat_default.read_rows.rate_limited") == ["1|c"]
     assert statsd.values("requests") == ["1|c", "1|c"]
@@ -177,10 +178,12 @@ def test_an_export_is_measured_by_opentelemetry(
 ) -> None:
     path, conn = tmp_path / "x.csv", "anaplat_default"
     export(simulator, path, collector.environment())
+
     assert collector.paths == {"/v1/metrics"}
     assert collector.value("requests", conn_id=conn, operation="read_rows", outcome="ok") == 1
     assert collector.value("requests", conn_id=conn, operation="read_rows", outcome="rate_limited") == 1
     assert collector.value("retries", conn_id=conn, operation="read_rows") == 1
+
     # A histogram of milliseconds; before Airflow 3.3, a gauge of them, and in Airflow 2 one of seconds.
     waited = (1, 1000.0) if RELEASE >= (3, 3) else 1000.0 if RELEASE >= (3, 0) else 1.0
     assert collector.value("retry_after", conn_id=conn, operation="read_rows") == waited

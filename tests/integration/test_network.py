@@ -70,6 +70,7 @@ def test_a_certificate_of_an_unknown_authority_is_named_and_nothing_is_sent(
     verify: Any = True if trusted == "no private authority" else str(tmp_path / "other.pem")
     connect(host=behind_tls, password=simulator.token, extra={"verify": verify})
     good, message = AnaplatHook().test_connection()
+
     assert not good
     assert message.startswith("TLS: list_datasets: the certificate of 127.0.0.1:")
     assert "`verify`" in message
@@ -85,6 +86,7 @@ def test_a_certificate_of_another_host_is_named(simulator: Simulator, authority:
             errors.AnaplatUnreachableError, match=r"for another name.*IP address mismatch"
         ) as raised:
             client.list_datasets()
+
     assert raised.value.layer == "TLS"
 
 
@@ -115,6 +117,7 @@ def test_a_client_certificate_is_shown(
     own.private_key_pem.write_to_path(key)
     cert: Any = str(both) if files == "one file" else [str(certificate), str(key)]
     connect(host=asks_for_a_certificate, password=simulator.token, extra={"verify": bundle, "cert": cert})
+
     assert AnaplatHook().test_connection()[0]
 
 
@@ -185,6 +188,7 @@ def test_a_proxy_tunnels_https(
         extra = {"proxies": json.dumps(proxies), "verify": bundle}
         connect(host=behind_tls.replace("127.0.0.1", "localhost"), password=simulator.token, extra=extra)
         assert AnaplatHook().test_connection()[0]
+
     assert [line.split()[0] for line in proxy.lines] == ["CONNECT"]
     assert "proxy-authorization" not in simulator.ledger[0].headers
 
@@ -214,9 +218,12 @@ def test_what_a_proxy_refuses_shows_no_password(
         good, message = AnaplatHook().test_connection()
         with pytest.raises(errors.AnaplatError) as raised:
             AnaplatHook().get_conn().list_datasets()
+
     assert not good
+
     shown = message + caplog.text + "".join(traceback.format_exception(raised.value)) + repr(vars(raised.value))
     assert "prox" in shown.lower() or fault == "the address is broken"
+
     encoded = base64.b64encode(f"user:{unquote(password)}".encode()).decode()
     assert not [secret for secret in ("s3cret", "of-old", "the-token", encoded) if secret in shown]
 

@@ -85,9 +85,11 @@ def test_a_file(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: 
     path = bucket / "odd [name] *.data"
     simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
     plan = ExportPlan(RowQuery("ds1", page_size=10, concurrency=2), FileTarget(Place(path, sink)))
+
     with pytest.raises(AnaplatPermissionError):
         export_rows(client, plan)
     assert contents(bucket) == []
+
     summary = export_rows(client, plan)
     assert contents(bucket) == ["odd [name] *.data"]
     assert column_n(path, sink) == list(range(30))
@@ -102,9 +104,12 @@ def test_parts(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: S
     export_rows(client, plan)
     dataset.table = numbers(9)
     export_rows(client, plan)
+
     assert contents(bucket) == ["_manifest.json", f"part-00001{suffix}", f"part-00002{suffix}"]
+
     manifest = json.loads((bucket / "_manifest.json").read_text())
     read = [n for part in manifest["files"] for n in column_n(bucket / part["path"], sink)]
+
     assert read == list(range(9))
 
 
@@ -154,10 +159,13 @@ def test_what_killed_exports_left(
         left, group, foreign = folder / "part-00003.csv", MANIFEST, left_of(path)
         expected = ["_manifest.json", "part-00001.csv", "part-00002.csv"]
     left_of(left, group)
+
     assert len(list(folder.iterdir())) == 2  # what is remembered of it holds nothing of what comes from elsewhere
+
     elsewhere = type(folder.fs)(**folder.fs.storage_options, skip_instance_cache=True)
     elsewhere.pipe_file(StagedFile(left, group)._temporary.path, b"complete")
     export_rows(client, ExportPlan(RowQuery("ds1", page_size=10), target))
+
     assert contents(folder) == sorted([foreign, *expected])
 
 
@@ -176,6 +184,7 @@ def test_the_earlier_of_two_exports_of_parts_fails(
         go_on.set()
         with pytest.raises(AnaplatOutputError, match="has begun since"):
             earlier.result()
+
     assert contents(bucket) == ["_manifest.json", "part-00001.csv", "part-00002.csv"] == sorted(before)
     assert {name: (bucket / name).read_bytes() for name in contents(bucket)} == before
 
@@ -208,6 +217,7 @@ def test_the_operator_writes_with_an_airflow_connection(
     result: Any = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=url).execute({})
     s3.fs.invalidate_cache()
     content = (s3 / "airflow" / "numbers.parquet").read_bytes()
+
     assert pl.read_parquet(content)["n"].to_list() == list(range(30))
     assert (result["path"], result["bytes"]) == (url, len(content))
     assert [path.name for path in (s3 / "airflow").iterdir()] == ["numbers.parquet"]

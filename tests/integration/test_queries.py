@@ -24,6 +24,7 @@ def _postgresql_is_there() -> bool:
 def test_rows_come_before_the_database_has_made_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HR", "postgres://postgres@127.0.0.1:5432/test")
     fails_later = "select i as n, 1 / (i - 5000) as x from generate_series(1, 10000) i where 'a%' like '%'"
+
     with pytest.raises(Exception, match="division by zero"), query("hr", fails_later) as (names, rows):  # noqa: PT012
         assert names == ["n", "x"]
         numbers = iter(rows)

@@ -89,12 +89,15 @@ def test_every_way_ends_alike(
     }
     for _ in range(scenario.tries):
         found = wait(steps, "AnaplatDatasetTaskSensor", way, arguments)
+
     assert steps.kill_when is None
+
     if "returned" not in found:
         assert found["raised"] == scenario.ends
         assert scenario.says in found["message"]
         return
     shown = dataset.fields()
     names = ("dsId", "name", "parentDirId", "status", "rowCount", "colCount", "ctime", "utime")
+
     assert found["returned"] == {name: shown[name] for name in names}
     assert found["returned"]["status"] == scenario.ends

@@ -193,6 +193,7 @@ def test_whatever_way_a_connection_is_made_the_client_is_the_same(settings: dict
         user_password=None, sign_in_path=defaults.SIGN_IN_PATH, sign_in_body=defaults.SIGN_IN_BODY,
         token_store=None, observer=None,
     )  # fmt: skip
+
     assert Settings(**settings[way]) == expected
 
 
@@ -244,8 +245,10 @@ def test_the_test_button_names_the_layer_that_fails(
         conn_id, host=address or simulator.url, port=0, password=token, extra=json.dumps({"max_retries": 0})
     )
     said = press_test(page, airflow, conn_id, "Failed")
+
     assert layer in said.inner_text()
     assert token not in said.inner_text()
+
     screenshot(said, f"test-{conn_id}", tmp_path)
 
 
@@ -280,11 +283,15 @@ def test_a_mapped_task_links_to_its_own_dataset(
 def test_no_screen_shows_a_password(airflow: WebAirflow, page: Page, simulator: Simulator) -> None:
     run_id = airflow.run("browser_users")
     assert {user["password"] for user in simulator.platform.users.values() if "password" in user} == {PASSWORD}
+
     run = f"dags/browser_users/dagRuns/{run_id}"
     answers = [airflow.get(f"{run}/taskInstances/{task}") for task in ("plain", "mapped/0", "mapped/1")]
+
     assert [answer["rendered_fields"]["users"] for answer in answers] == ["2 users", "1 user", "1 user"]
+
     answers += [airflow.get(f"{run}/taskInstances/plain/xcomEntries"), airflow.get("dags/browser_users/tasks")]
     assert PASSWORD not in json.dumps(answers)
+
     for task in ("plain", "mapped/mapped/0"):
         for tab in ("", "/rendered_templates", "/details", "/code", "/task-state-store"):
             page.goto(f"{airflow.url}/dags/browser_users/runs/{run_id}/tasks/{task}{tab}")

@@ -26,9 +26,12 @@ def test_failed_by_hand(running: Production) -> None:
     for task in ("wait", "create"):
         running.deployment.set_state("failed_by_hand", task, "failed")
     running.deployment.wait_for("failed_by_hand", "failed")
+
     assert running.states("failed_by_hand") == {"wait": ["failed"], "create": ["failed"]}
+
     running.nobody_asks("failed_by_hand")
     simulator = running.platforms["failed_by_hand"]
+
     assert len(simulator.requests("create_dataset")) == 1
     assert len(simulator.platform.datasets) == 2
 
@@ -39,8 +42,10 @@ def test_timed_out(running: Production) -> None:
     assert running.attempts("timed_out") == {"wait": 1, "create": 1}
     assert "AirflowSensorTimeout" in running.deployment.log("timed_out", "wait")
     assert "AirflowTaskTimeout" in running.deployment.log("timed_out", "create")
+
     running.nobody_asks("timed_out")
     simulator = running.platforms["timed_out"]
+
     assert len(simulator.requests("create_dataset")) == 1
     assert len(simulator.platform.datasets) == 2
 
@@ -54,7 +59,9 @@ def test_cleared(running: Production) -> None:
     for dataset in simulator.platform.datasets.values():
         dataset.statuses = ["FINISHED"]
     running.deployment.wait_for("cleared", "success")
+
     assert running.deployment.xcom("cleared", "create")["dsId"] == "ds2"
     assert len(simulator.requests("create_dataset")) == 1
     assert len(simulator.platform.datasets) == 2
+
     running.nobody_asks("cleared")

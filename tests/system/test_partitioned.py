@@ -149,12 +149,15 @@ def test_a_part_whose_worker_is_killed_is_exported_again_alone(exports: Exports,
     finally:
         deployment.start_worker(victim)
     parts = exports.tasks("killed")
+
     assert [part.attempt for part in parts] == [1, 2, 1, 1]
     assert deployment.worker_of(parts[1]) != victim
     for task_id in ("export.plan", "export.commit"):
         assert [task.attempt for task in exports.tasks("killed", task_id)] == [1]
+
     pages = [0, *range(0, 1200, 100)]  # the plan's, and those of the parts
     behind = [1200] * 4  # each part that ends asks whether the platform heeds offsets
+
     assert sorted(exports.offsets("killed")) == sorted([*pages, 300, 400, *behind])
     assert exported(exports.folder("killed")).equals(dataset(1200))
 
@@ -181,10 +184,13 @@ def test_a_partitioned_export_of_fewer_parts_than_before(exports: Exports) -> No
     platform, folder = exports.platforms["shrunk"].platform, exports.folder("shrunk")
     exports.start("shrunk")
     exports.ends("shrunk", "success")
+
     assert len(manifest(folder)["files"]) == 4
+
     platform.refresh("ds1", numbers(100))
     exports.clear("shrunk")
     exports.ends("shrunk", "success")
+
     assert exported(folder).equals(dataset(100))
 
 

@@ -172,6 +172,7 @@ def test_what_was_meant_to_fail_failed(running: Production) -> None:
         "load_to_nowhere": "refused", "access": "those of 1 are in the file", "schema": "read", "plant": PLANTED,
     }.items():  # fmt: skip
         assert words in running.deployment.log("secrets", name), name
+
     sent = running.platforms["secrets"].requests("create_users")
     assert {user["password"] for request in sent for user in request.body["users"]} == {PASSWORD}
 
@@ -179,12 +180,15 @@ def test_what_was_meant_to_fail_failed(running: Production) -> None:
 def test_the_user_tokens_were_had_by_signing_in(running: Production) -> None:
     platform = running.platforms["signed"]
     sent = platform.requests("sign_in")
+
     assert {request.body["secret"] for request in sent} == {base64.b64encode(PASSWORD.encode()).decode()}
+
     issued = {token.value for token in platform.platform.sign_ins.issued}
     assert len(issued) > 1
     for operation in ("read_rows", "get_columns"):  # those of workers, and those of a trigger
         assert {request.headers["x-auth-token"] for request in platform.requests(operation)} & issued, operation
     assert "trying another one" in running.deployment.log("secrets", "signed")
+
     kept = running.deployment.rows("SELECT val, is_encrypted FROM variable WHERE key LIKE 'anaplat_user_token_%%'")
     assert [is_encrypted for _, is_encrypted in kept] == [True]
     # Neither Airflow nor who has its key reads it there.
@@ -196,12 +200,16 @@ def test_no_log_and_no_other_file_holds_a_secret(running: Production) -> None:
     assert len([path for path in files if path.suffix == ".log"]) > 30
     assert b"[debug " in b"".join(path.read_bytes() for path in files if path.name == "triggerer.log")
     assert '"level":"debug"' in running.deployment.log("secrets", "export")
+
     exported = [path for path in running.output.rglob("*") if path.is_file()]
     assert running.output / "secrets" / "access.csv" in exported
+
     files += exported
     assert [path for path in files if PLANTED.encode() in path.read_bytes() and path.suffix == ".log"]
+
     marks = (*MARKS, *issued_marks(running))
     found = [(str(path), traces(path.read_bytes(), marks)) for path in files]
+
     assert [(path, of_it) for path, of_it in found if of_it] == []
 
 
@@ -232,8 +240,10 @@ def test_what_redis_is_sent_is_searched(running: Production) -> None:
 def test_no_table_holds_a_secret(running: Production) -> None:
     rows = running.deployment.rows
     tables = [name for (name,) in rows("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")]
+
     assert {"connection", "xcom", "trigger", "rendered_task_instance_fields", "celery_taskmeta"} <= {*tables}
     assert len(rows("SELECT 1 FROM connection WHERE is_encrypted AND password IS NOT NULL")) > 10
+
     marks = (*MARKS, *issued_marks(running), PLANTED)
     found = {
         (table, mark)
@@ -243,6 +253,7 @@ def test_no_table_holds_a_secret(running: Production) -> None:
         for content in contents(value, None if table in ("connection", "variable") else running.fernet)
         for mark in traces(content, marks)
     }
+
     assert found == {("xcom", PLANTED)}
 
 

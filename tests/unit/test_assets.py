@@ -84,6 +84,7 @@ def test_an_export_describes_its_event(connect: Connect, simulator: Simulator, t
     )
     events = events_of(export)
     utime = dataset.fields()["utime"]
+
     assert events[asset].extra == {"dsId": "ds1", "rows": 3, "version": 1, "utime": utime}
     assert list(events) in ([asset], [asset.uri])
 

@@ -162,9 +162,12 @@ def test_airflow_shows_the_form(warm_airflow: WarmAirflow) -> None:
     form = FORM_OF_AIRFLOW_2 if AIRFLOW_2 else FORM_OF_AIRFLOW_3
     warm_airflow.begin_anew()
     printed = warm_airflow.run(form)
+
     assert printed.returncode == 0, printed
+
     line = next(line for line in printed.stdout.splitlines() if line.startswith("FORM"))
     secret, hidden, label, placeholder = json.loads(line.removeprefix("FORM"))
+
     assert secret == {name: name in SECRET for name in FIELDS}
     assert hidden == []
     assert label == "Application token"
@@ -240,6 +243,7 @@ def test_every_way_gives_the_same_client(
         monkeypatch.setenv(f"AIRFLOW_CONN_{way}", value)
     settings = {way: settings_of(way.lower()) for way in ways}
     expected = f"https://bi.example.com{':8443' if port else ''}/prefix"
+
     assert settings["REST"].base_url == expected
     assert (settings["REST"].login, settings["REST"].token) == (given["login"], given["password"])
     assert {way for way, found in settings.items() if found != settings["REST"]} == set()

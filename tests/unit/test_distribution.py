@@ -60,6 +60,7 @@ def test_the_wheel_holds_the_package_alone(built: dict[str, Path]) -> None:
     with zipfile.ZipFile(built[".whl"]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     sources = {path.relative_to(ROOT).as_posix() for path in package.rglob("*") if path.is_file()}
+
     assert names == {name for name in sources if "__pycache__" not in name}
     assert {Path(name).suffix for name in names} == {".py", ".typed"}
     assert "airflow_provider_anaplat/py.typed" in names
@@ -68,6 +69,7 @@ def test_the_wheel_holds_the_package_alone(built: dict[str, Path]) -> None:
 def test_the_source_distribution_holds_what_its_readme_speaks_of(built: dict[str, Path]) -> None:
     with tarfile.open(built[".gz"]) as archive:
         inside = {name.partition("/")[2].split("/")[0] for name in archive.getnames()}
+
     assert inside == {
         *("PKG-INFO", "pyproject.toml", ".gitignore", "LICENSE", "Makefile"),
         *(path.name for path in ROOT.glob("*.md")),
@@ -113,9 +115,11 @@ def test_a_release_with_a_home_has_addresses_and_links_that_work_elsewhere(tmp_p
     with zipfile.ZipFile(built[".whl"]) as wheel:
         (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = message_from_bytes(wheel.read(name))
+
     assert metadata.get_all("Project-URL") == [
         f"Documentation, {home}/docs/index.md", f"Changelog, {home}/CHANGELOG.md", f"Source, {home}",
     ]  # fmt: skip
+
     links = re.findall(r"\]\(([^)]+)\)", str(metadata.get_payload()))
     assert f"{home}/docs/index.md" in links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
@@ -140,6 +144,7 @@ def test_no_floor_is_above_what_airflows_own_constraints_pin(official: Path) -> 
     ]
     requirements = [Requirement(line) for line in wanted]
     known = [requirement for requirement in requirements if requirement.name in pins]
+
     assert len(known) >= 8
     assert [str(one) for one in known if not one.specifier.contains(pins[one.name])] == []
 
@@ -161,6 +166,7 @@ def test_the_bill_of_materials_names_packages_and_no_place(built: dict[str, Path
     subprocess.run([*install, "--quiet", "--disable-pip-version-check", built[".whl"]], check=True)
     subprocess.run([sys.executable, ROOT / ".ci" / "sbom.py", environment, output], check=True)
     bill = json.loads(output.read_text())
+
     assert bill.pop("$schema").endswith("/bom-1.6.schema.json")
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["name"] == "airflow-provider-anaplat"

@@ -35,7 +35,9 @@ def test_the_paths_and_commands_that_a_document_names_are_there(document: str) -
     text = (ROOT / document).read_text()
     named = re.findall(r"`([\w./]+/[\w.]*|[A-Z]\w+\.md)`", text) + re.findall(r"\]\(([^)#]+)\)", text)
     made = {"dist/"}
+
     for path in set(named) - made:
         assert (ROOT / path).exists() or (ROOT / "airflow_provider_anaplat" / path).exists(), path
+
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE)) <= targets

@@ -50,6 +50,7 @@ def test_the_client_and_the_errors_come_without_airflow() -> None:
 def test_all_exceptions_of_the_package_are_in_one_module() -> None:
     for name in errors.__all__:
         assert getattr(errors, name).__module__ == errors.__name__
+
     kinds = [
         kind
         for module in (
@@ -63,6 +64,7 @@ def test_all_exceptions_of_the_package_are_in_one_module() -> None:
         for kind in vars(importlib.import_module(f"airflow_provider_anaplat.{module}")).values()
         if inspect.isclass(kind) and issubclass(kind, errors.AnaplatError)
     ]
+
     assert {kind.__name__ for kind in kinds} <= set(errors.__all__)
 
 

@@ -62,6 +62,7 @@ def test_nothing_is_done_for_openlineage_where_nobody_asks(
         [sys.executable, "-c", WITHOUT_OPENLINEAGE, str(tmp_path), *missing],
         env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
+
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == "[]"
     assert (tmp_path / "x.csv").exists()
@@ -130,6 +131,7 @@ def test_a_table_has_openlineages_name(
         pytest.importorskip("mysql.connector", reason="mysql-connector-python is not installed")
     monkeypatch.setenv("AIRFLOW_CONN_DB", json.dumps({**fields, "login": "me", "password": "s3cret"}))
     connection: Any = BaseHook.get_connection("db")
+
     assert name_of_table(connection.get_hook(), connection, schema, "staff") == name
 
 
@@ -139,6 +141,7 @@ def test_rows_that_an_earlier_attempt_has_loaded_are_not_counted_again() -> None
     result = {"rows": 3, "version": 7, "utime": None}
     first = lineage_of_rows(source, target, result, [Column(name="n", fd_type="INT")], [])
     again = lineage_of_rows(source, target, result, [], [])
+
     assert first.outputs[0].outputFacets["outputStatistics"].rowCount == 3
     assert (again.inputs[0].name, again.outputs[0].name) == ("datasets/ds1", "erp.hr.staff")
     assert again.outputs[0].outputFacets == again.outputs[0].facets == {}
@@ -162,6 +165,7 @@ def test_a_dataset_that_is_reused_was_not_created(connect: Connect, simulator: S
     create = AnaplatCreateDatasetOperator(task_id="c", account_id="a", name="sales", table_query={"table": "t"})
     create.execute({})
     lineage = create.get_openlineage_facets_on_complete(None)
+
     assert lineage is not None
     assert (lineage.outputs[0].name, list(lineage.outputs[0].facets)) == ("datasets/ds1", ["documentation"])
     assert lineage.job_facets == {}

@@ -88,6 +88,7 @@ def test_operators_link_to_their_dataset(dataset: str, simulator: Simulator, tmp
     created = create.execute({})
     export.execute({})
     refresh.execute({})
+
     assert of(export) == of(refresh) == details(simulator, "d%201", dataset)
     assert of(create) == details(simulator, "dir", created["dsId"])
 
@@ -121,6 +122,7 @@ def test_a_subscription_links_to_its_page(
     }  # fmt: skip
     sensor = AnaplatSubscriptionSensor(task_id="sent", subscription_ids=["s"], sent_after="2026-01-01")
     sensor.execute({})
+
     assert of(sensor, AnaplatPageLink()) == (f"{simulator.url}/page/pg1" if linked else "")
 
 

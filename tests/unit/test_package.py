@@ -31,7 +31,9 @@ def test_provider_info_follows_airflows_schema() -> None:
     if RELEASE < (3, 2):  # which take no commands from providers
         del info["cli"]
     known = set(strict["properties"])
+
     assert set(info) <= known
+
     jsonschema.validate(info, strict)
 
 

@@ -141,10 +141,13 @@ def test_the_fault_table_names_tests_that_are_there() -> None:
     # A name without its file is of the file that was named last, in the same table.
     named = re.findall(r"(?:(test_\w+\.py))?::(test_\w+)", (PROJECT / "docs" / "faults.md").read_text())
     tests = [(path.name, path.read_text()) for path in (PROJECT / "tests").rglob("test_*.py")]
+
     assert len(named) > 60
+
     file, missing = "", []
     for of_file, test in named:
         file = of_file or file
         if not any(name == file and f"def {test}(" in text for name, text in tests):
             missing.append(f"{file}::{test}")
+
     assert missing == []

@@ -26,10 +26,13 @@ for warning in said:
 def test_each_name_is_found_where_this_release_has_it_and_not_where_it_is_deprecated() -> None:
     found = subprocess.run([sys.executable, "-c", FIND_ALL], capture_output=True, text=True, check=False)
     lines = found.stdout.splitlines()
+
     assert [line.split()[1] for line in lines if line.startswith("found")] == list(releases._PLACES), found.stderr
+
     places = [(place.partition(":")[0], name) for name, listed in releases._PLACES.items() for place in listed]
     old = [saying.format(*place) for place in places for saying in ("{}.{}", "from {} import {}")]
     warned = [line for line in lines if line.startswith("said") and any(words in line for words in old)]
+
     assert warned == []
 
 

@@ -58,6 +58,7 @@ def test_inherited_arguments_are_named_as_they_are_inherited(kind: type) -> None
         if class_name == kind.__name__:
             expected[name] = (expected[name][0], default)
     found = own(kind)
+
     assert {name: (found[name].annotation, found[name].default) for name in expected if name in found} == expected
 
 

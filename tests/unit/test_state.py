@@ -22,11 +22,15 @@ class Task:
 def test_values_are_kept_replaced_and_forgotten(tmp_path: Path) -> None:
     store = FolderStateStore(tmp_path / "not" / "there" / "yet")
     assert (store.get("a"), store.get("a", 7)) == (None, 7)
+
     store.set("a", {"loginIds": ["中"]})
     store.set("a", {"loginIds": ["b"]})
+
     assert FolderStateStore(tmp_path / "not" / "there" / "yet").get("a") == {"loginIds": ["b"]}
+
     store.delete("a")
     store.delete("a")
+
     assert store.get("a") is None
 
 
@@ -36,7 +40,9 @@ def test_dag_runs_do_not_see_each_others_values(tmp_path: Path) -> None:
         for run in ("manual__2026-01-01T00:00:00+00:00", "../x")
     )
     first.set("a", 1)
+
     assert second.get("a") is None
+
     second.set("a", 2)
     assert folder_state({"ti": Task("manual__2026-01-01T00:00:00+00:00")}, tmp_path).get("a") == 1
     assert not (tmp_path / "x").exists()
@@ -63,6 +69,7 @@ def test_no_link_that_waits_there_is_written_through(tmp_path: Path) -> None:
     store.mkdir()
     (store / "a.tmp").symlink_to(own)
     FolderStateStore(store).set("a", 1)
+
     assert own.read_text() == "own"
     assert FolderStateStore(store).get("a") == 1
 
@@ -107,6 +114,8 @@ def test_a_batch_that_was_refused_makes_room_for_the_next(tmp_path: Path) -> Non
     ledger.begin(["dora"])
     ledger.refused()
     again = UserLedger(store)
+
     assert (list(again.created), again.in_doubt, again.batches) == (["ada", "blaise", "carl"], [], 3)
+
     again.begin(["emmy"])
     assert UserLedger(store).in_doubt == ["emmy"]

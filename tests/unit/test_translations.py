@@ -79,11 +79,13 @@ def translation(document: str) -> Path:
 def test_a_translation_is_in_step(document: str) -> None:
     english, chinese = sections(ROOT / document), sections(translation(document))
     assert [section.level for _, section in english] == [section.level for _, section in chinese], "headings"
+
     behind = {
         heading: differences
         for (heading, one), (_, other) in zip(english, chinese, strict=True)
         if (differences := one.differences(other))
     }
+
     assert behind == {}
 
 

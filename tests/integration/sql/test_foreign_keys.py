@@ -62,10 +62,12 @@ def test_a_table_whose_rows_would_go_along_is_named(
     if servers.name == "mysql" and "DEFAULT" in action:
         pytest.skip("InnoDB has no such action")
     servers.run(SALES, items(action), *fill("sales", *(["items"] if filled else [])))
+
     with pytest.raises(AnaplatLoadError, match=rf"items \(foreign key items_fk, {action}\).*upsert"):
         load()
     assert stored(servers, "sales") == KEPT
     assert stored(servers, "items") == (KEPT if filled else [])
+
     load(mode="upsert", key_columns=["n"])
     assert stored(servers, "items") == (KEPT if filled else [])
 
@@ -74,7 +76,9 @@ def test_a_table_whose_rows_would_go_along_is_named(
 def test_rows_that_are_referred_to_are_not_replaced(servers: Database, load: Any, action: str) -> None:
     servers.run(SALES, items(action), *fill("sales"))
     load()
+
     assert stored(servers, "sales") == LOADED
+
     servers.run(*fill("items"))
     with pytest.raises(AnaplatLoadError, match=r"(?i)says: .*foreign key constraint.*items_fk"):
         load()
@@ -92,6 +96,7 @@ def test_a_table_may_refer_to_itself_and_to_others(servers: Database, load: Any)
         "INSERT INTO sales (n, up) VALUES (1, NULL), (2, 1)",
     )
     load()
+
     assert stored(servers, "sales") == stored(servers, "boss") == LOADED
 
 
@@ -124,6 +129,7 @@ def test_tables_whose_names_differ_by_case_are_two(servers: Database, load: Any)
         f"CREATE TABLE {upper} (n BIGINT, FOREIGN KEY (n) REFERENCES sales (n) ON DELETE CASCADE)",
         *fill("sales", upper),
     )
+
     with pytest.raises(AnaplatLoadError, match="SALES"):
         load()
     assert stored(servers, upper) == KEPT
@@ -155,6 +161,7 @@ def test_foreign_keys_to_a_partitioned_table_or_a_partition(
     )
     load(table=target)
     postgres.run(items("ON DELETE CASCADE", parent=referred), *fill("items"))
+
     with pytest.raises(AnaplatLoadError, match=r": items \(foreign key items_fk, ON DELETE CASCADE\)\. Use"):
         load(table=target)
     assert stored(postgres, "items") == KEPT
@@ -228,12 +235,15 @@ def test_sqlite_where_foreign_keys_are_enforced(
     for statement in (*create, child, *fill(f'{place}"li\'%s"')):
         enforcing.execute(statement)
     enforcing.commit()
+
     with pytest.raises(AnaplatLoadError, match=re.escape(f"li'%s (a foreign key, ON DELETE {action})")):
         load_into(enforcing, client, schema=schema)
     assert enforcing.execute(f'SELECT n FROM {place}"li\'%s"').fetchall() == KEPT
     assert enforcing.execute(f"SELECT n FROM {place}Sales").fetchall() == KEPT
+
     enforcing.execute("PRAGMA foreign_keys = OFF")
     load_into(enforcing, client, schema=schema)
+
     assert enforcing.execute(f'SELECT n FROM {place}"li\'%s"').fetchall() == KEPT
 
 
@@ -248,6 +258,7 @@ def test_sqlite_where_rows_are_referred_to(
     load_into(enforcing, client)
     for statement in ("INSERT INTO sales (n) VALUES (9)", "INSERT INTO items (n) VALUES (9)"):
         enforcing.execute(statement)
+
     with pytest.raises(AnaplatLoadError, match=r"SQLite says: FOREIGN KEY constraint failed.*rolled back"):
         load_into(enforcing, client)
     assert enforcing.execute("SELECT n FROM sales").fetchall() == [*LOADED, (9,)]

@@ -27,11 +27,13 @@ def keyed(*rows: tuple[int, str | None]) -> Table:
 def test_replace(each: Database, load: Any, simulator: Simulator) -> None:
     dataset = simulator.platform.add_dataset("sales", numbers(25))
     result = load(page_size=10)
+
     assert result == {
         "dsId": "ds1", "table": "sales", "mode": "replace", "rows": 25, "columns": 2, "version": 1,
         "utime": dataset.fields()["utime"], "alreadyLoaded": False,
     }  # fmt: skip
     assert each.rows("SELECT n, half FROM sales ORDER BY n") == [(i, i / 2) for i in range(25)]
+
     dataset.table = numbers(7)
     assert load(page_size=10)["rows"] == 7
     assert each.rows("SELECT n, half FROM sales ORDER BY n") == [(i, i / 2) for i in range(7)]
@@ -50,6 +52,7 @@ def test_upsert(each: Database, load: Any, simulator: Simulator) -> None:
     load(mode="upsert", key_columns=["id"], page_size=2)
     each.run("INSERT INTO sales (id, name) VALUES (9, 'kept')")
     dataset.table = keyed((2, "zwei"), (3, ""), (4, "four"))
+
     assert load(mode="upsert", key_columns=["id"], page_size=2)["rows"] == 3
     assert each.rows("SELECT id, name FROM sales ORDER BY id") == [
         (1, "one"), (2, "zwei"), (3, ""), (4, "four"), (9, "kept"),
@@ -65,6 +68,7 @@ def test_upsert_by_several_keys_and_nothing_else(each: Database, load: Any, simu
     load(mode="upsert", key_columns=["shop", "day"])
     dataset.table = Table.of_rows(columns, [["2024-01-01", "b"], ["2024-01-02", "b"]])
     load(mode="upsert", key_columns=["shop", "day"])
+
     assert [(str(day), shop) for day, shop in each.rows("SELECT day, shop FROM sales ORDER BY day, shop")] == [
         ("2024-01-01", "a"), ("2024-01-01", "b"), ("2024-01-02", "b"),
     ]  # fmt: skip
@@ -80,6 +84,7 @@ def test_types(each: Database, load: Any, simulator: Simulator) -> None:
     simulator.platform.add_dataset("types", Table.of_rows(columns, rows))
     load()
     first, last = ("0001-01-01", "9999-12-31") if each.name == "sqlite" else (date(1, 1, 1), date(9999, 12, 31))
+
     assert each.rows("SELECT * FROM sales ORDER BY i IS NULL, i") == [
         (-1, 2**63 - 1, 1.7976931348623157e308, "1", first, "2024-01-01 12:00:00"),
         (7, -(2**63), 5e-324, "1.0", last, ""),
@@ -146,6 +151,7 @@ def test_names_that_a_driver_could_take_for_a_value(
     rows: list[list[str | None]] = [[str(number), f"{name}{number}", f"%s{number}"] for number in range(3)]
     simulator.platform.add_dataset("named", Table.of_rows(columns, rows))
     load(table=f"t{name}", **mode)
+
     assert each.rows(f"SELECT {each.quote(name)}, plain FROM {each.quote('t' + name)} ORDER BY id") == [
         (f"{name}{number}", f"%s{number}") for number in range(3)
     ]
@@ -156,8 +162,10 @@ def test_another_schema(db: Database, load: Any, simulator: Simulator) -> None:
     schema = db.schema or "main"
     if db.name == "postgres":
         db.fields["extra"] = {}
+
     assert load("run", schema=schema, mode="append")["table"] == f"{schema}.sales"
     assert load("run", schema=schema, mode="append")["alreadyLoaded"] is True
+
     load(schema=schema, table="keyed", mode="upsert", key_columns=["n"])
     assert len(db.rows("SELECT * FROM sales")) == len(db.rows("SELECT * FROM keyed")) == 3
     assert db.tables() == ["anaplat_loads", "keyed", "sales"]
@@ -188,7 +196,9 @@ def test_replace_keeps_what_belongs_to_the_table(postgres: Database, load: Any, 
     )
     simulator.platform.add_dataset("sales", numbers(4))
     load()
+
     assert postgres.rows("SELECT total FROM totals") == [(6,)]
+
     of_ours = f"tablename = 'sales' AND schemaname = '{postgres.schema}'"
     assert postgres.rows(f"SELECT indexname FROM pg_indexes WHERE {of_ours}") == [("by_n",)]
     assert postgres.rows(
@@ -205,6 +215,7 @@ def test_a_mysql_table_made_by_upsert_is_found_by_its_keys_alone(
         "INSERT INTO sales (id, name) VALUES (1, 'one'), (2, 'two')",
     )
     simulator.platform.add_dataset("sales", keyed((3, "one")))
+
     with pytest.raises(Exception, match="Duplicate entry 'one'"):
         load(mode="upsert", key_columns=["id"])
     assert mysql.rows("SELECT id, name FROM sales ORDER BY id") == [(1, "one"), (2, "two")]
@@ -237,6 +248,7 @@ def test_whatever_is_loaded_is_read_back(each: Database, load: Any, simulator: S
     dataset = simulator.platform.add_dataset("any", Table.of_rows(columns, cells))
     load(ds_id=dataset.ds_id, page_size=2)
     stored = each.rows("SELECT text, whole, number, day FROM sales ORDER BY place")
+
     assert [(*row[:3], None if row[3] is None else str(row[3])) for row in stored] == [
         (*row[:3], None if row[3] is None else str(row[3])) for row in rows
     ]

@@ -53,6 +53,7 @@ def test_a_column_of_other_case_is_found_where_case_makes_no_difference(db: Data
         return
     load(**UPSERT)
     load()
+
     assert db.rows("SELECT N FROM sales ORDER BY N") == [(0,), (1,), (2,)]
 
 
@@ -105,6 +106,7 @@ def test_names_that_the_database_would_cut(each: Database, load: Any, dataset: A
     if each.name == "sqlite":
         load(table=long)
         return
+
     with pytest.raises(AnaplatLoadError, match=rf"{long}' is longer than the 6[34]"):
         load()
     with pytest.raises(AnaplatLoadError, match=rf"{long}' is longer than the 6[34]"):
@@ -117,6 +119,7 @@ def test_a_text_too_long_for_its_column(each: Database, load: Any, dataset: Any)
         pytest.skip("SQLite limits no text")
     each.run("CREATE TABLE sales (n INT, text VARCHAR(5))", "INSERT INTO sales VALUES (9, 'old')")
     dataset.table = text("too long")
+
     with pytest.raises(AnaplatLoadError, match=r"into table .sales.: .* says: .*(too long|Data too long)"):
         load()
     assert each.rows("SELECT * FROM sales") == [(9, "old")]
@@ -125,6 +128,7 @@ def test_a_text_too_long_for_its_column(each: Database, load: Any, dataset: Any)
 def test_nul_in_postgresql(postgres: Database, load: Any, dataset: Any) -> None:
     postgres.run("CREATE TABLE sales (n INT, text TEXT)", "INSERT INTO sales VALUES (9, 'old')")
     dataset.table = text("a\0b")
+
     with pytest.raises(
         AnaplatLoadError, match=r"dataset ds1 into table .* PostgreSQL says: invalid byte sequence.*0x00"
     ):
@@ -138,6 +142,7 @@ def test_a_trigger_that_keeps_rows_away(postgres: Database, load: Any) -> None:
         "CREATE FUNCTION keep_away() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
         "CREATE TRIGGER none BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION keep_away()",
     )
+
     with pytest.raises(AnaplatLoadError, match="took 0 of 3 rows"):
         load()
 
@@ -149,6 +154,7 @@ def test_numbers_that_are_none(each: Database, load: Any, dataset: Any, cell: st
         load()
         assert each.rows("SELECT d::text FROM sales") == [({"NaN": "NaN", "inf": "Infinity"}[cell],)]
         return
+
     with pytest.raises(AnaplatCellError, match="not a DOUBLE"):
         load()
 
@@ -210,6 +216,7 @@ def test_a_server_that_is_not_there(db: Database, load: Any, monkeypatch: pytest
     else:
         fields = {**db.fields, "port": 1, "password": "s3cret-pass"}
     monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
+
     with pytest.raises(Exception, match=r"(?i)connect|open") as caught:
         load()
     assert "s3cret-pass" not in repr(caught.value)
@@ -222,6 +229,7 @@ def test_rows_that_a_table_keeps_away_at_an_upsert(postgres: Database, load: Any
         "'BEGIN IF new.n = 1 THEN RETURN NULL; END IF; RETURN new; END'",
         "CREATE TRIGGER one BEFORE INSERT ON sales FOR EACH ROW EXECUTE FUNCTION keep_away()",
     )
+
     with pytest.raises(AnaplatLoadError, match="1 rows of the dataset did not arrive"):
         load(**UPSERT)
     assert postgres.rows("SELECT * FROM sales") == []

@@ -102,6 +102,7 @@ def test_a_failure_in_the_middle_leaves_the_old_table(
 ) -> None:
     old_table(each)
     simulator.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
+
     with pytest.raises(AirflowFailException, match="1004"):
         load("run", **SLOWLY, **arguments)
     assert stored(each) == OLD
@@ -116,6 +117,7 @@ def test_a_failure_in_the_middle_leaves_no_new_table(
     simulator.inject("read_rows", replies.refusal("no", code=1004), when=third_page)
     with pytest.raises(AirflowFailException, match="1004"):
         load(**SLOWLY, **arguments)
+
     if each.name == "mysql" and arguments["mode"] == "append":
         assert stored(each) == []
     else:
@@ -175,20 +177,25 @@ def test_faults_of_a_page_are_ridden_out(
 def test_what_was_appended_is_not_appended_again(each: Database, load: Any, simulator: Simulator) -> None:
     first = load("run", mode="append")
     asked = len(simulator.ledger)
+
     assert load("run", mode="append") == {**first, "alreadyLoaded": True}
     assert len(simulator.ledger) == asked
     assert stored(each) == LOADED
+
     ((dag, run, task, index, target, ds_id, rows),) = each.rows(
         "SELECT dag_id, run_id, task_id, map_index, target, ds_id, row_count FROM anaplat_loads"
     )
+
     assert (dag, run, task, index, target, ds_id, int(rows)) == ("dag", "run", "load", -1, "sales", "ds1", 30)
 
 
 def test_until_its_line_is_deleted_or_its_table_dropped(each: Database, load: Any) -> None:
     load("run", mode="append")
     each.run("DELETE FROM anaplat_loads")
+
     assert load("run", mode="append")["alreadyLoaded"] is False
     assert len(stored(each)) == 60
+
     each.run("DROP TABLE sales")
     assert load("run", mode="append")["alreadyLoaded"] is False
     assert stored(each) == LOADED
@@ -206,6 +213,7 @@ def test_two_attempts_at_once_append_once(each: Database, load: Any, simulator: 
         assert loading.result()["alreadyLoaded"] is False
         with pytest.raises(AnaplatLoadError, match=r"anaplat_loads|Duplicate entry|duplicate key"):
             second.result()
+
     assert stored(each) == LOADED + OLD
     assert load("run", mode="append")["alreadyLoaded"] is True
 
@@ -224,6 +232,7 @@ def test_two_loads_at_once_of_a_table_that_is_missing(
         )
         go_on.set()
         assert (first.result()["rows"], second.result()["rows"]) == (30, 30)
+
     assert mysql.rows("SELECT n FROM sales ORDER BY n") == LOADED
     assert mysql.tables() == ["sales"]
 
@@ -236,6 +245,7 @@ def test_two_replacements_at_once_leave_the_rows_of_one(each: Database, load: An
         assert stored(each) == [(100,)]
         go_on.set()
         assert loading.result()["rows"] == second.result()["rows"] == 30
+
     assert stored(each) == LOADED
 
 
@@ -292,10 +302,13 @@ def test_a_worker_that_dies_in_the_middle(
     worker = warm_airflow.start(WORKER, json.dumps(arguments))
     wait_until(asked_for_third_page(simulator))
     os.kill(worker.pid, signal.SIGKILL)
+
     assert worker.wait() == -signal.SIGKILL
+
     go_on.set()
     if existing:
         assert stored(db) == OLD
+
     assert load("run", **arguments)["alreadyLoaded"] is False
     assert stored(db) == (expected(arguments["mode"]) if existing else LOADED)
     assert set(db.tables()) <= {"sales", "anaplat_loads"}

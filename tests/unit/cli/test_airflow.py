@@ -28,8 +28,10 @@ def test_a_connection_of_airflow_can_be_named(
     monkeypatch.delenv("ANAPLAT_URL")
     monkeypatch.delenv("ANAPLAT_TOKEN")
     connect(simulator, extra={"refresh_path": "/public-api/elsewhere/{dsId}"})
+
     assert anaplat("datasets", "--conn-id", "anaplat_default", "--json").json[0]["name"] == "texts"
     assert anaplat("refresh", "texts", "--conn-id", "anaplat_default").code == 3  # which has its extras
+
     connect(simulator, password="another")
     assert anaplat("datasets", "--conn-id", "anaplat_default").code == 4
 
@@ -49,10 +51,13 @@ def test_a_connection_in_airflows_database_can_be_named(
     subprocess.run([AIRFLOW, "connections", "add", "anaplat_default", "--conn-type", "anaplat", *host],
                    env={**os.environ, **home}, check=True, capture_output=True)  # fmt: skip
     ended = in_a_process(["datasets", "--conn-id", "anaplat_default", "--json"], home)
+
     assert (ended.code, ended.json[0]["name"]) == (0, "texts")
+
     if not TAKES_COMMANDS:
         return
     ended = in_a_process(["anaplat", "head", "texts", "--json"], home, script=AIRFLOW)
+
     assert (ended.code, ended.json["dsId"]) == (0, "ds1")
 
 

@@ -19,13 +19,18 @@ def test_a_token_comes_from_the_environment_or_a_file(
 ) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
+
     assert anaplat("datasets").code == 0
+
     monkeypatch.setenv("ANAPLAT_TOKEN", "another")
     assert anaplat("datasets").code == 4
     assert anaplat("datasets", "--token-file", file).code == 0
+
     monkeypatch.delenv("ANAPLAT_TOKEN")
     monkeypatch.setenv("ANAPLAT_TOKEN_FILE", str(file))
+
     assert anaplat("datasets").code == 0
+
     monkeypatch.delenv("ANAPLAT_URL")
     assert anaplat("datasets", "--url", simulator.url).code == 0
 
@@ -73,16 +78,22 @@ def test_the_test_names_the_layer_that_is_not_good(
 ) -> None:
     simulator.platform.add_dataset("texts", TEXTS)
     good = anaplat("test")
+
     assert (good.code, good.out.startswith("The platform answers")) == (0, True)
     assert anaplat("test", "--json").json["ok"] is True
+
     simulator.inject("get_columns", replies.refusal(f"not {TOKEN}", code=1018, status=403))
     bad = anaplat("test", "--json")
+
     assert (bad.code, bad.json["ok"]) == (4, False)
     assert bad.json["message"].startswith("Token in the header: ")
+
     simulator.inject("list_datasets", replies.content(b"<html>", "text/html"))
     assert anaplat("test").code == 8
+
     monkeypatch.setenv("ANAPLAT_URL", "http://127.0.0.1:9")
     nobody = anaplat("test")
+
     assert (nobody.code, nobody.out.startswith("TCP: ")) == (6, True)
 
 
@@ -96,11 +107,15 @@ def test_call_prints_the_response_and_masks_what_is_secret(simulator: Simulator,
 def test_call_takes_a_body_from_a_file_and_queries(simulator: Simulator, anaplat: Anaplat, tmp_path: Path) -> None:
     file = tmp_path / "body.json"
     file.write_text('{"scIds": []}')
+
     assert anaplat("call", "/public-api/schedule/fetch-by-ids", "--body", f"@{file}").json == []
+
     anaplat("call", "/public-api/page/list", "--query", "a=b=c", "--query", "d=")
     assert simulator.requests("list_pages")[0].query == "a=b%3Dc&d="
+
     simulator.platform.add_dataset("texts", TEXTS)
     columns = anaplat("call", "/public-api/data-source/ds1/columns", "--token-in", "header").json
+
     assert [column["name"] for column in columns] == ["id", "text"]
 
 

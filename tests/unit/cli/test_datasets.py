@@ -71,10 +71,12 @@ def test_show_says_state_freshness_columns_and_who_may_export(three: Simulator, 
     }
     users = [word for user in ("u1", "u2", "u3", "u4") for word in ("--user", user)]
     shown = anaplat("show", "sales 2025", *users)
+
     assert shown.code == 0
     for text in ("ds2", "FAILED (failed)", "9 days ago", "2 columns", "n     LONG", "User u1 may export it."):
         assert text in shown.out
     assert "User u2 may not export it." in shown.out
+
     described = anaplat("show", "ds2", *users, "--json").json
     assert described["mayExport"] == {"u1": True, "u2": False, "u3": False, "u4": None}
     assert [(column["name"], column["fdType"]) for column in described["columns"]] == [
@@ -165,6 +167,7 @@ def test_pages_are_listed(simulator: Simulator, anaplat: Anaplat) -> None:
         {"pgId": "p2", "name": "Overview", "pgType": "OVERVIEW", "parentDirId": "root"},
         {"pgId": "p1", "name": "Detail"},
     ]
+
     assert [page["pgId"] for page in anaplat("pages", "--json").json] == ["p1", "p2"]
     assert [page["pgId"] for page in anaplat("pages", "over*", "--folder", "root", "--json").json] == ["p2"]
     assert anaplat("pages").out.splitlines()[1] == "p1\tDetail\tnull\tnull\tnull"
@@ -173,9 +176,11 @@ def test_pages_are_listed(simulator: Simulator, anaplat: Anaplat) -> None:
 def test_the_cards_of_a_page_are_listed_by_its_id_or_name(simulator: Simulator, anaplat: Anaplat) -> None:
     simulator.platform.pages = [{"pgId": "p1", "name": "Sales"}, {"pgId": "p2", "name": "Stock"}]
     card = simulator.platform.add_card("Revenue", TEXTS, pg_id="p1")
+
     assert [listed["cdId"] for listed in anaplat("cards", "Sales", "--json").json] == [card.cd_id]
     assert anaplat("cards", "p1").out.splitlines()[1].startswith(f"{card.cd_id}\tRevenue\t")
     assert anaplat("cards", "p2", "--json").json == []
+
     unknown = anaplat("cards", "Sale")
     assert (unknown.code, "No page has the id or the name 'Sale'. Close to it: 'Sales'" in unknown.err) == (
         3,
@@ -190,10 +195,13 @@ def test_access_writes_a_report_and_tells_who_is_missing(
     listed, report = tmp_path / "users.txt", tmp_path / "access.csv"
     listed.write_text("u1\n\nu2\n")
     ended = anaplat("access", report, "--users-from", listed, "--json")
+
     assert (ended.code, ended.json["users"], ended.json["datasets"]) == (0, 2, 1)
     assert pl.read_csv(report)["resourceId"].to_list() == ["ds1"]
+
     three.inject("list_authorized_datasets", replies.refusal("no"))
     ended = anaplat("access", report, "--users-from", listed, "--json")
+
     assert (ended.code, ended.json["failed"]) == (8, 1)
     assert anaplat("access", report).code == 2
 
@@ -204,6 +212,7 @@ def test_access_compares_with_an_earlier_report(anaplat: Anaplat, simulator: Sim
     simulator.platform.authorized_datasets["u1"] = [{"id": "ds9", "name": "n"}]
     given = ("access", new, "--user", "u1", "--compare-with", old)
     found = anaplat(*given, "--json").json
+
     assert (found["gained"], found["lost"], found["changesPath"]) == (1, 0, str(tmp_path / "new-changes.ndjson"))
     assert anaplat(*given, "--on-changes", "fail").code == 8
     assert anaplat("access", new, "--user", "u1", "--compare-with", tmp_path / "gone.csv").code == 7

@@ -19,6 +19,7 @@ def test_all_rows_are_in_the_file(simulator: Simulator, anaplat: Anaplat, tmp_pa
     simulator.platform.add_dataset("texts", TEXTS)
     file = tmp_path / "texts.ndjson"
     ended = anaplat("export", "texts", file, "--json")
+
     assert ended.code == 0
     assert [json.loads(line)["text"] for line in file.read_text().splitlines()] == [
         None, "", "null", 'quo"te, back\\slash\nand 😀 中',
@@ -51,9 +52,12 @@ def test_the_options_are_those_of_the_operator(simulator: Simulator, anaplat: An
         "export", "numbers", tmp_path / "parts", "--format", "csv.gz", "--rows-per-file", 2, "--max-rows", 5,
         "--sort-by", "n", "--sort-type", "desc", "--delimiter", ";", "--json",
     )  # fmt: skip
+
     assert (ended.code, ended.json["rows"]) == (0, 5)
+
     manifest = json.loads((tmp_path / "parts" / "_manifest.json").read_text())
     assert [part["rows"] for part in manifest["files"]] == [2, 2, 1]
+
     first = pl.read_csv(tmp_path / "parts" / "part-00001.csv.gz", separator=";")
     assert first["n"].to_list() == [6, 5]
 
@@ -103,8 +107,10 @@ def test_a_fault_ends_with_its_code_and_leaves_nothing(
     simulator.platform.add_dataset("numbers", numbers(7))
     simulator.inject(operation, fault)
     ended = anaplat("export", "numbers", tmp_path / "numbers.csv", *form)
+
     assert (ended.code, ended.out) == (code, "")
     assert list(tmp_path.iterdir()) == []
+
     if form:
         last = json.loads(ended.err.splitlines()[-1])
         assert (last["exit"], last["error"].startswith("Anaplat")) == (code, True)
@@ -138,6 +144,7 @@ def test_a_dataset_that_is_updated_is_exported_anew(
         when=lambda body: body.get("offset") == 2,
     )  # fmt: skip
     ended = anaplat("export", "numbers", tmp_path / "numbers.csv", "--concurrency", 1, "--json")
+
     assert (ended.code, ended.json["rows"], ended.json["version"]) == (0, 6, 2)
 
 
@@ -151,6 +158,7 @@ def test_a_full_disk_is_named_and_nothing_is_left(simulator: Simulator, environm
     ended = in_a_process(
         ["export", "numbers", tmp_path / "numbers.csv"], environment_of_it, preexec_fn=_small_files
     )
+
     assert ended.code == 7
     assert f"Cannot write {tmp_path / 'numbers.csv'}" in ended.err
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - hidden ones, too

@@ -25,6 +25,7 @@ def test_an_export_shows_a_bar_with_rows_rate_and_time_left(simulator: Simulator
         last.set()
         code = terminal.end()
     shown = re.split(r"[\r\n]+", terminal.text)
+
     assert code == 0
     assert any(
         re.search(r" 7[56]% 15[01],000 of 200,000 rows [\d,]+ rows/s (\d\d:\d\d|--:--) left", line)
@@ -40,6 +41,7 @@ def test_a_fault_below_the_bar_is_told_and_nothing_is_left(simulator: Simulator,
     simulator.platform.rows_per_answer = 100
     simulator.inject("read_rows", replies.reset(), when=lambda body: body.get("offset") == 300)
     terminal = Terminal("export", "numbers", tmp_path / "numbers.parquet")
+
     assert terminal.end() == 6
     assert "read_rows: " in terminal.text
     assert list(tmp_path.iterdir()) == []
@@ -54,6 +56,7 @@ def test_a_restart_is_told_above_the_bar(simulator: Simulator, tmp_path: Path) -
     refresh = replies.Fault(lambda reply: (simulator.platform.refresh(dataset.ds_id), reply)[1], True)
     simulator.inject("read_rows", refresh, when=lambda body: body.get("offset") == 100)
     terminal = Terminal("export", "numbers", tmp_path / "numbers.csv", "--concurrency", 1)
+
     assert terminal.end() == 0
     assert "Starting again from nothing" in " ".join(terminal.text.split())  # wherever the line is broken
     assert len((tmp_path / "numbers.csv").read_text().splitlines()) == 401
@@ -64,8 +67,10 @@ def test_a_table_is_framed_and_no_cell_is_cut(simulator: Simulator) -> None:
         "a name that is so long that no terminal of thirty columns has it", numbers(12_000)
     )
     terminal = Terminal("datasets", columns=40)
+
     assert terminal.end() == 0
     assert "…" not in terminal.text
+
     wide = Terminal("datasets", columns=160)
     assert wide.end() == 0
     assert "12,000" in wide.text
@@ -95,10 +100,13 @@ def test_users_are_created_after_a_question(simulator: Simulator, tmp_path: Path
     refused = Terminal("users", "create", file)
     refused.read_until(r"\[y/N\] ")
     refused.type("\n")
+
     assert (refused.end(), simulator.platform.users) == (2, {})
+
     agreed = Terminal("users", "create", file)
     agreed.read_until(r"\[y/N\] ")
     agreed.type("y\n")
+
     assert (agreed.end(), list(simulator.platform.users)) == (0, ["ann"])
 
 
@@ -137,6 +145,7 @@ def test_it_can_be_interrupted_while_the_platform_is_silent(simulator: Simulator
     terminal = Terminal("export", "numbers", tmp_path / "numbers.csv", environment=patient)
     terminal.read_until("15[01],000 of 200,000 rows")
     terminal.type("\x03")
+
     assert terminal.end() == 130
     assert "Interrupted." in terminal.text
     assert list(tmp_path.iterdir()) == []
@@ -146,10 +155,13 @@ def test_who_has_read_enough_ends_it_quietly(simulator: Simulator) -> None:
     for number in range(3000):
         simulator.platform.add_dataset(f"dataset {number}", TEXTS)
     process = subprocess.Popen([SCRIPT, "datasets"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
     assert process.stdout is not None
     assert process.stderr is not None
+
     process.stdout.readline()
     process.stdout.close()
+
     assert (process.stderr.read(), process.wait(LONG)) == (b"", 0)
 
 

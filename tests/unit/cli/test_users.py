@@ -43,10 +43,12 @@ def test_check_names_all_problems_and_sends_nothing(
     file = tmp_path / "users.csv"
     file.write_text("loginId,enabled,password\n" + f",true,{PASSWORD}\n" * 300 + f"a,perhaps,{PASSWORD}\n")
     ended = anaplat("users", "check", file)
+
     assert (ended.code, len(ended.out.splitlines())) == (8, 301)
     assert "line 302, enabled" in ended.out
     assert "301 problems in 301 users" in ended.err
     assert PASSWORD not in ended.out + ended.err
+
     as_json = anaplat("users", "check", file, "--json")
     assert (as_json.code, len(as_json.json["problems"]), as_json.json["users"]) == (8, 301, 301)
     assert simulator.ledger == []
@@ -69,10 +71,13 @@ def test_create_asks_first(
 ) -> None:
     answer(monkeypatch, "n\n")
     refused = anaplat("users", "create", file)
+
     assert (refused.code, simulator.requests("create_users")) == (2, [])
     assert f"Create 5 users of {file} on {simulator.url}? [y/N]" in refused.err
+
     answer(monkeypatch, "y\n")
     agreed = anaplat("users", "create", file)
+
     assert (agreed.code, len(simulator.platform.users)) == (0, 5)
     assert agreed.out.startswith("5 created, 0 skipped, 0 rejected")
 
@@ -94,12 +99,16 @@ def test_a_repetition_goes_on_where_it_stopped(simulator: Simulator, anaplat: An
         "create_users", replies.http_status(503), when=lambda body: body["users"][0]["loginId"] == "user4"
     )
     stopped = anaplat("users", "create", file, "--yes", "--batch-size", 2)
+
     assert stopped.code == 5
     assert (len(simulator.platform.users), "--in-doubt" in stopped.err) == (4, True)
+
     again = anaplat("users", "create", file, "--yes", "--batch-size", 2)
     assert again.code == 5  # what became of the last one, a person must say
+
     done = anaplat("users", "create", file, "--yes", "--batch-size", 2, "--in-doubt", "not_created", "--json")
     assert (done.code, done.json["created"], len(simulator.platform.users)) == (0, 5, 5)
+
     sent = [user["loginId"] for request in simulator.requests("create_users") for user in request.body["users"]]
     assert sent == ["user0", "user1", "user2", "user3", "user4", "user4"]
     assert PASSWORD not in "".join(path.read_text() for path in file.parent.rglob("*.json"))

@@ -35,7 +35,9 @@ def test_a_request_sends_what_it_is_given(client: AnaplatClient, simulator: Simu
     data = client.read_card(
         card.cd_id, view="GRAPH", limit=7, filters=[condition], dynamic_params=[{"name": "p", "value": 1}]
     )
+
     assert [row[0] for row in data.rows] == ["Rome"]
+
     (request,) = simulator.requests("read_card")
     assert request.headers["x-auth-token"] == simulator.token
     assert request.body == {
@@ -160,9 +162,11 @@ def test_a_page_lists_its_cards_with_the_application_token(simulator: Simulator)
     cards = [simulator.platform.add_card(name, SALES, "p1") for name in ("sales", "costs")]
     simulator.platform.add_card("elsewhere", SALES, "p2")
     client = AnaplatClient(simulator.url, simulator.token, user_token="a-user-token")
+
     assert [(card.cd_id, card.name) for card in client.list_cards("p1")] == [
         (card.cd_id, card.name) for card in cards
     ]
+
     (request,) = simulator.requests("list_cards")
     assert request.headers["token"] == simulator.token
     assert (request.query, request.body) == ("", {})
@@ -181,6 +185,7 @@ def test_cards_are_found_wherever_a_page_has_them_and_each_once(
     page = {"pgId": "p1", **layout, "cards": [{"cdId": "c1", "name": "first \ud800"}], "tabs": tabs}
     answers(simulator, page, "list_cards")
     found = [(card.cd_id, card.name) for card in client.list_cards("p1")]
+
     assert found == [("c1", "first ?"), ("c3", "third"), ("c2", "second")]
 
 

@@ -64,6 +64,7 @@ def test_the_token_goes_where_the_contract_says(name: str) -> None:
 def test_rows_come_with_their_columns_and_version(client: AnaplatClient, simulator: Simulator) -> None:
     dataset = simulator.platform.add_dataset("texts", TEXTS)
     data = client.read_rows(dataset.ds_id, offset=1, limit=2, sort_by="id", sort_type="desc")
+
     assert data.preview == [["3", "null"], ["2", ""]]
     assert [(column.name, column.fd_type) for column in data.columns] == [("id", "INT"), ("text", "STRING")]
     assert (data.version, data.row_count) == (1, 4)
@@ -137,6 +138,7 @@ def test_pages_of_a_type(client: AnaplatClient, simulator: Simulator) -> None:
         {"id": "s", "pgType": "LARGE_SCREEN"},
     ]
     (page,) = client.list_authorized_pages("u", page_type="PAGE")
+
     assert page.sources is not None
     assert (page.id, page.sources[0].name, page.can_export) == ("p", "Group", None)
     assert len(client.list_authorized_pages("u")) == 2
@@ -178,7 +180,9 @@ def test_a_creation_sends_what_is_given_and_nothing_else(client: AnaplatClient, 
         {"acId": "a", "name": "n", "tableQuery": {"queryType": "query", "query": "select 1"}, "type": "Index"}
     )
     task = client.create_dataset(request)
+
     assert (task.status, task.result) == ("已提交", "处理中")
+
     (sent,) = simulator.requests("create_dataset")
     assert sent.body == {
         "token": simulator.token,
@@ -330,8 +334,10 @@ def test_the_token_is_in_no_repr(client: AnaplatClient, simulator: Simulator) ->
 def test_the_extension_tells_who_exists(client: AnaplatClient, simulator: Simulator) -> None:
     assert all(operation.extension for operation in EXTENSIONS)
     assert not any(operation.extension for operation in OPERATIONS)
+
     simulator.platform.users |= {"a": {}, "b": {}}
     assert client.find_users(["b", "c"]) == ["b"]
+
     (request,) = simulator.requests("get_users")
     assert (request.path, request.body) == (
         "/public-api/users/get",
@@ -345,10 +351,13 @@ def test_the_platforms_clock_is_known_by_its_answers(
 ) -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert client.earliest_platform_time(moment) == moment
+
     simulator.platform.clock_ahead = timedelta(seconds=seconds)
     client.list_pages()
     difference = (client.earliest_platform_time(moment) - moment).total_seconds()
+
     assert seconds - 10 < difference <= seconds
+
     found = client.find_datasets([]).clock_ahead.total_seconds()
     assert abs(found) <= abs(seconds) < abs(found) + 10
 

@@ -48,6 +48,7 @@ def watched(simulator: Simulator, told: Told) -> AnaplatClient:
 def test_each_attempt_counts_with_its_outcome(simulator: Simulator, watched: AnaplatClient, told: Told) -> None:
     simulator.inject("list_datasets", replies.http_status(429, retry_after="0"))
     watched.list_datasets()
+
     assert told.sums == {
         ("requests", "list_datasets", "rate_limited"): 1,
         ("retry_after", "list_datasets"): 0,
@@ -73,6 +74,7 @@ def test_exports_and_polls(simulator: Simulator, watched: AnaplatClient, told: T
     path = tmp_path / "x.csv"
     export_rows(watched, ExportPlan(RowQuery(ds_id="ds1"), FileTarget(Place(path, CsvSink()))))
     look(watched.without_retries(), DatasetDone(ds_id="ds1"))
+
     assert told.sums["rows_exported",] == 30
     assert told.sums["bytes_exported",] == path.stat().st_size
     assert told.sums["polls", "find_datasets"] == 1

@@ -454,12 +454,15 @@ def test_the_users_password_is_masked_in_both_its_forms(
     body = {"domain": "acme", "loginId": "{login}", "password": "{password_base64}", "token": "{token}"}
     client = signed(user_password=password, sign_in_body=body)
     client.get_columns(ds_id)
+
     assert simulator.requests("sign_in")[0].body == {
         "domain": "acme", "loginId": DEFAULT_LOGIN, "password": coded, "token": simulator.token,
     }  # fmt: skip
+
     simulator.inject("get_columns", echo(f"{coded} {password}"))
     with pytest.raises(errors.AnaplatRefusedError) as raised:
         client.get_columns(ds_id)
+
     shown = f"{raised.value!r} {vars(raised.value)} {client!r} {client._transport._settings!r}"
     assert password not in shown
     assert coded not in shown
@@ -498,7 +501,9 @@ def jwt(**claims: Any) -> str:
 def test_the_end_of_a_token_is_read_in_any_shape(token: str, expire_at: Any, life: timedelta | None) -> None:
     body = json.dumps({"result": "ok", "response": {"token": token, "expireAt": expire_at}}).encode()
     read = read_user_token(Answer("sign_in", 200, body), NOW.timestamp())
+
     assert read.value == token
+
     if life is None:
         assert read.renew_at is None
     else:

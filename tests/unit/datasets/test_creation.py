@@ -100,6 +100,7 @@ def test_what_was_created_without_an_answer_is_adopted(run: Run, fault: Fault, i
     run.platform.inject("create_dataset", fault, after_act=True)
     other = run.add() if if_exists == "create" else None
     task = run.attempt(if_exists=if_exists)
+
     assert task.ds_id != other
     assert (task.task_id, task.result) == (None, None)
     assert run.attempt(if_exists=if_exists).ds_id == task.ds_id
@@ -130,8 +131,10 @@ def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) 
     remembering.platform.inject(
         "list_datasets", replies.http_status(503), times=None, when=lambda _: remembering.sent > 0
     )
+
     with pytest.raises(errors.AnaplatOutcomeUnknownError):
         remembering.attempt()
+
     remembering.platform._faults.clear()
     assert remembering.attempt(if_exists="create").ds_id == "ds1"
     assert remembering.sent == 1
@@ -167,10 +170,13 @@ def test_what_appears_after_the_last_look_is_adopted(remembering: Run) -> None:
 def test_what_is_carried_out_late_is_adopted_by_the_next_attempt(run: Run) -> None:
     act = threading.Event()
     run.platform.inject("create_dataset", replies.act_later(act))
+
     with pytest.raises(errors.AnaplatOutcomeUnknownError):
         run.attempt(if_exists="create")
+
     act.set()
     wait_until(lambda: run.created == 1)
+
     assert run.attempt(if_exists="create").ds_id == "ds1"
     assert (run.sent, run.created) == (1, 1)
 
@@ -178,8 +184,10 @@ def test_what_is_carried_out_late_is_adopted_by_the_next_attempt(run: Run) -> No
 def test_an_attempt_that_died_is_given_time(remembering: Run) -> None:
     act = threading.Event()
     remembering.platform.inject("create_dataset", replies.act_later(act))
+
     with pytest.raises(errors.AnaplatOutcomeUnknownError):
         remembering.attempt(settling_time=0.1)
+
     looks = len(remembering.platform.requests("list_datasets"))
     found: list[CreationTask] = []
     next_attempt = threading.Thread(target=lambda: found.append(remembering.attempt(settling_time=60)))
@@ -187,6 +195,7 @@ def test_an_attempt_that_died_is_given_time(remembering: Run) -> None:
     wait_until(lambda: len(remembering.platform.requests("list_datasets")) > looks)
     act.set()
     next_attempt.join(LONG)
+
     assert [task.ds_id for task in found] == ["ds1"]
     assert (remembering.sent, remembering.created) == (1, 1)
 
@@ -269,6 +278,7 @@ def test_the_platforms_clock_decides_what_is_younger_than_the_run(forgetful: Run
     before = forgetful.platform.platform.add_dataset("sales", EMPTY, parent_dir_id="dir")
     before.ctime -= timedelta(minutes=1)
     own = forgetful.attempt(if_exists="create")
+
     assert own.ds_id != before.ds_id
     assert forgetful.attempt(if_exists="create").ds_id == own.ds_id
     assert (forgetful.sent, forgetful.created) == (1, 2)

@@ -26,6 +26,7 @@ def test_a_connection_as_a_uri(monkeypatch: pytest.MonkeyPatch, simulator: Simul
     uri = f"anaplat://:{simulator.token}@127.0.0.1:{port}/http?max_retries=1&verify=false"
     monkeypatch.setenv("AIRFLOW_CONN_OTHER", uri)
     client = AnaplatHook("other").get_conn()
+
     assert client.base_url == simulator.url
     assert client._transport._settings.max_retries == 1
     assert client._transport._settings.verify is False
@@ -64,6 +65,7 @@ def test_the_test_button_names_the_layer_that_failed(
     fields = {key: value.format(address=address) for key, value in fields.items()}
     connect(**fields, extra={"max_retries": 0})
     ok, message = AnaplatHook().test_connection()
+
     assert not ok
     assert message.startswith(f"{layer}: ")
     assert "not-the-token" not in message

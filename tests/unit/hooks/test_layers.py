@@ -27,6 +27,7 @@ def user_platform() -> Simulator:
 def test_all_layers_are_tried_and_named(connect: Connect, simulator: Simulator) -> None:
     simulator.platform.add_dataset("texts", TEXTS)
     connect(simulator, port=0)
+
     assert AnaplatHook().test_connection() == (
         True,
         "The platform answers, and the token is good for 1 dataset. Its clock and the one here agree. The token "
@@ -114,6 +115,7 @@ def test_a_dataset_that_the_user_may_not_see_is_passed_over(connect: Connect, si
     connect(simulator)
     simulator.inject("get_columns", replies.refusal("no", code=1004))
     ok, message = AnaplatHook().test_connection()
+
     assert ok
     assert "dataset ds2" in message
 
@@ -127,6 +129,7 @@ def test_it_says_how_far_the_clocks_are_apart(
     simulator.platform.clock_ahead = ahead
     connect(simulator)
     ok, message = AnaplatHook().test_connection()
+
     assert ok
     assert pytest.approx(3600, abs=30) == int(
         message.partition("Its clock is ")[2].partition(" s ")[0].replace(",", "")

@@ -81,6 +81,7 @@ def test_parquet_keeps_types_and_everything_else(simulator: Simulator, tmp_path:
         "changesPath": None,
         "failedUsers": [],
     }
+
     frame = pl.read_parquet(path)
     assert frame.columns == NAMES
     assert frame.rows() == ROWS
@@ -105,9 +106,12 @@ def test_many_users_in_their_order_and_each_once(simulator: Simulator, tmp_path:
         simulator.platform.authorized_datasets[user] = [{"id": f"ds{n}", "name": "n"} for n in range(number)]
     path = tmp_path / f"access.{suffix}"
     result = report(path, [*users, *users[:9]], concurrency=7)
+
     assert (result["users"], result["datasets"], result["pages"]) == (60, sum(range(60)), 0)
+
     read: Any = {"csv": pl.read_csv, "ndjson": pl.read_ndjson, "parquet": pl.read_parquet}[suffix]
     expected = [(user, f"ds{n}") for number, user in enumerate(users) for n in range(number)]
+
     assert read(path).select("uId", "resourceId").rows() == expected
     assert len(simulator.requests("list_authorized_datasets")) == 60
 
@@ -124,6 +128,7 @@ def test_a_name_that_is_not_there_comes_from_the_lists(simulator: Simulator, tmp
         simulator.platform.authorized_datasets[user] = [{"id": "ds1"}, {"id": "gone", "name": ""}]
         simulator.platform.authorized_pages[user] = [{"id": "p1", "name": None}]
     report(tmp_path / "access.parquet", ["u1", "u2"])
+
     assert pl.read_parquet(tmp_path / "access.parquet")["name"].to_list() == ["sales", None, "home"] * 2
     assert len(simulator.requests("list_datasets")) == len(simulator.requests("list_pages")) == 1
 
@@ -142,7 +147,9 @@ def test_each_type_of_page_is_asked_for_and_no_page_comes_twice(simulator: Simul
         {"id": "p3", "name": "c"},
     ]
     result = report(tmp_path / "access.parquet", page_types=["PAGE", "LARGE_SCREEN"])
+
     assert result["pages"] == 3
+
     pages = pl.read_parquet(tmp_path / "access.parquet").filter(resourceType="page")
     assert pages["resourceId"].to_list() == ["p1", "p3", "p2"]
 
@@ -152,11 +159,14 @@ def test_a_user_who_fails_loses_no_other(simulator: Simulator, tmp_path: Path, o
     simulator.platform.authorized_datasets["u3"] = [OWN]
     fails_for(simulator, "u2", replies.refusal("no user u2", code=1002), operation)
     path = tmp_path / "access.parquet"
+
     with pytest.raises(AirflowFailException, match=r"1 users could not be read; those of 2 .* 'u2': .*no user u2"):
         report(path, ["u1", "u2", "u3"], concurrency=1)
     assert pl.read_parquet(path)["uId"].to_list() == ["u1", "u1", "u3"]
+
     path.unlink()
     result = report(path, ["u1", "u2", "u3"], concurrency=1, on_user_error="report")
+
     assert (result["users"], result["failed"], result["failedUsers"]) == (2, 1, ["u2"])
     assert pl.read_parquet(path)["uId"].to_list() == ["u1", "u1", "u3"]
 
@@ -181,6 +191,7 @@ def test_where_nobody_can_be_read_nothing_is_written(
     path = tmp_path / "access.csv"
     path.write_text("before")
     simulator.inject("list_authorized_datasets", replies.refusal("no", code=1004), times=None)
+
     with pytest.raises(AirflowFailException, match="no"):
         report(path, ["u1", "u2"], on_user_error=on_user_error)
     assert path.read_text() == "before"
@@ -250,6 +261,7 @@ def test_names_that_are_formulas(simulator: Simulator, tmp_path: Path, formulas:
     simulator.platform.authorized_datasets["u1"] = [{**OWN, "name": "=1+1", "sources": subjects}]
     simulator.platform.authorized_pages["u1"] = []
     report(tmp_path / "report.csv", **formulas)
+
     assert pl.read_csv(tmp_path / "report.csv").select("name", "sources").rows() == [
         (begins, f"Sales (g7); {begins} (g8)")
     ]

@@ -81,7 +81,9 @@ def test_gained_and_lost_whatever_the_formats(datasets: Any, tmp_path: Path, bef
     datasets["u2"] = [right(4, isOwner=None, canExport=None), right(5)]
     result = report(new, compare_with=str(old))
     changes = tmp_path / f"new-changes.{now}"
+
     assert (result["gained"], result["lost"], result["changesPath"]) == (2, 2, str(changes))
+
     rows = read(changes)
     assert list(rows[0]) == KEYS
     assert [(row["uId"], row["change"], row["resourceId"], row["canExport"]) for row in rows] == [
@@ -110,8 +112,10 @@ def test_on_changes_fail_names_them_when_both_files_are_there(datasets: Any, tmp
     report(tmp_path / "old.csv")
     datasets["u1"] += [right(number) for number in range(10, 17)]
     datasets["u2"] = []
+
     with pytest.raises(AirflowFailException) as raised:
         report(tmp_path / "new.csv", compare_with=str(tmp_path / "old.csv"), on_changes="fail")
+
     message = str(raised.value)
     assert message.startswith(
         f"7 rights were gained and 2 lost since {tmp_path}/old.csv: u1 gained dataset ds10 ("
@@ -177,6 +181,7 @@ def test_an_earlier_report_that_is_cut_off_is_an_error_before_any_request(
         old.write_bytes(damaged)
         with pytest.raises(AirflowFailException, match=why):
             report(tmp_path / "new.csv", compare_with=str(old))
+
     assert len(simulator.ledger) == asked
     assert list(tmp_path.iterdir()) == [old]
 
@@ -285,6 +290,7 @@ def test_an_object_store_will_do(datasets: Any, tmp_path: Path, file_format: str
     run(old)
     datasets["u2"] = []
     result = run(new, compare_with=old)
+
     assert (result["gained"], result["lost"]) == (0, 2)
     assert result["changesPath"] == f"{folder}/new-changes.{file_format}"
     assert (folder / f"new-changes.{file_format}").stat().st_size > 100

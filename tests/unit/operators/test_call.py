@@ -50,6 +50,7 @@ def test_the_query_and_the_method(simulator: Simulator) -> None:
         "query": {"taskId": "t1"},
         "token_in": "query",
     }
+
     assert call(**status)["status"] == "FINISHED"
 
 

@@ -62,6 +62,7 @@ def test_every_format_holds_every_row(simulator: Simulator, tmp_path: Path, suff
     simulator.platform.add_card("sales", SALES)
     path = tmp_path / f"card.{suffix}"
     result = export(path, view=view)
+
     assert result == {
         "cdId": "card1",
         "path": str(path),
@@ -70,6 +71,7 @@ def test_every_format_holds_every_row(simulator: Simulator, tmp_path: Path, suff
         "columns": 4,
         "bytes": path.stat().st_size,
     }
+
     rows = read_back(path)
     assert [row["sold"] for row in rows] == ([1, 2, 3] if suffix != "csv" else ["1", "2", "3"])
     assert [row["amount"] for row in rows] == ([7.5, None, 12.0] if suffix != "csv" else ["7.5", None, "12"])
@@ -84,6 +86,7 @@ def test_pages_make_one_file(simulator: Simulator, tmp_path: Path, count: int, s
         changed(spoil, simulator)
     simulator.platform.add_card("numbers", numbers(count))
     result = export(tmp_path / "card.parquet", page_size=3)
+
     assert result["rows"] == count
     assert pl.read_parquet(tmp_path / "card.parquet").rows() == [(i, i / 2) for i in range(count)]
     assert {request.body["limit"] for request in simulator.requests("read_card")} == {3}
@@ -140,7 +143,9 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(
     long = Table.of_rows([("n", "INT"), ("text", "STRING")], [[str(i), str(i % 10) * 100_000] for i in range(20)])
     simulator.platform.add_card("long", long)
     export(tmp_path / "card.parquet", page_size=16)
+
     assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == list(range(20))
+
     asked = [request.body["limit"] for request in simulator.requests("read_card")]
     assert asked[0] == 16
     assert asked[-1] < 10
@@ -154,7 +159,9 @@ def test_pages_are_as_large_as_the_memory_allows_by_what_rows_weigh(
     simulator.platform.add_card("long", Table.of_rows([("n", "INT"), ("text", "STRING")], rows))
     caplog.set_level("INFO")
     export(tmp_path / "card.parquet", memory_mb=64)
+
     assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == list(range(921))
+
     asked = [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_card")]
     assert asked[:2] == [(0, 500), (500, 500)]  # the second is broken off
     assert max(limit for offset, limit in asked if 600 <= offset < 620) < 10
@@ -184,8 +191,10 @@ def test_a_cell_that_its_type_cannot_hold_is_named_or_null(simulator: Simulator,
     simulator.platform.add_card("average", Table.of_rows([("n", "INT")], [["1"], ["1.5"]]))
     with pytest.raises(AnaplatCellError, match=r"'n', row 2 .* '1.5' is not a INT"):
         export(tmp_path / "card.parquet")
+
     export(tmp_path / "card.parquet", on_cast_error="null")
     assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == [1, None]
+
     export(tmp_path / "card.csv")
     assert (tmp_path / "card.csv").read_text() == "n\n1\n1.5\n"
 
@@ -199,10 +208,13 @@ def test_csv_as_people_want_it(simulator: Simulator, tmp_path: Path) -> None:
 def test_another_shape_fails_and_can_be_looked_at(simulator: Simulator, tmp_path: Path) -> None:
     body = json.dumps({"result": "ok", "response": {"gridMain": {"rows": [["x", 1.0]]}}}).encode()
     simulator.inject("read_card", replies.content(body), times=None)
+
     with pytest.raises(AnaplatInvalidAnswerError, match="no object `chartMain`"):
         export(tmp_path / "card.csv")
+
     result = export(tmp_path / "card.json", raw=True, page_size=7)
     assert json.loads((tmp_path / "card.json").read_text()) == {"gridMain": {"rows": [["x", 1.0]]}}
+
     size = (tmp_path / "card.json").stat().st_size
     assert (result["format"], result["rows"], result["columns"], result["bytes"]) == ("json", None, None, size)
     assert simulator.requests("read_card")[-1].body["limit"] == 7

@@ -86,6 +86,7 @@ def test_a_name_is_looked_for_with_one_request(run: Run, simulator: Simulator, k
     run(kind, ds_id=ds_id)
     by_id = len(simulator.requests("list_datasets")) - listed
     is_sensor = kind not in OPERATORS  # whose poll is the request
+
     assert listed == by_id + (0 if is_sensor else 1)
 
 
@@ -118,6 +119,7 @@ def test_a_name_with_a_slash_in_it(client: AnaplatClient, simulator: Simulator) 
     slashed = simulator.platform.add_dataset("north/south", TEXTS)
     assert client.find_dataset("north/south").ds_id == slashed.ds_id
     assert client.find_dataset("root/north/south").ds_id == slashed.ds_id
+
     within = simulator.platform.add_dataset("south", TEXTS, parent_dir_id="north")
     with pytest.raises(AnaplatDatasetExistsError, match=f"{slashed.ds_id} .*{within.ds_id} "):
         client.find_dataset("north/south")
@@ -130,6 +132,7 @@ def test_a_malformed_record_of_another_name_does_not_matter(client: AnaplatClien
     simulator.platform.add_dataset("odd", TEXTS).row_count = -1
     odd = simulator.platform.datasets["ds2"]
     odd.fields = lambda: {"dsId": "ds2", "name": "odd", "status": "FINISHED", "rowCount": -1}  # type: ignore[method-assign]
+
     assert client.find_dataset("sales").ds_id == "ds1"
     with pytest.raises(AnaplatInvalidAnswerError, match="rowCount"):
         client.find_dataset("odd")
@@ -150,6 +153,7 @@ def test_the_parts_of_an_export_are_those_of_the_dataset_that_was_planned(
     for part in parts:
         run(_PartOperator, **given, page_size=5, partition=part)
     result = run(_CommitOperator, **given)
+
     assert (result["dsId"], result["rows"], result["parts"]) == (ds_id, 10, 2)
     assert len(simulator.requests("list_datasets")) == 1
 

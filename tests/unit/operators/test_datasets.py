@@ -39,6 +39,7 @@ def test_every_argument_has_its_field(connect: Connect, simulator: Simulator) ->
         source_type="OTHER",
     )
     (request,) = simulator.requests("create_dataset")
+
     assert request.body == {
         "token": simulator.token,
         "acId": "warehouse",
@@ -58,6 +59,7 @@ def test_every_argument_has_its_field(connect: Connect, simulator: Simulator) ->
 def test_what_is_not_given_is_not_sent(connect: Connect, simulator: Simulator) -> None:
     connect(simulator)
     create()
+
     assert set(simulator.requests("create_dataset")[0].body) == {
         "token",
         "acId",

@@ -187,6 +187,7 @@ def test_after_a_refusal_a_task_that_is_cleared_asks_again(run: Run, simulator: 
 def test_a_retry_waits_for_what_the_first_attempt_asked_for(run: Run, simulator: Simulator) -> None:
     simulator.platform.refresh_statuses = ("处理中",) * 30 + ("FINISHED",)
     store = Store()
+
     with pytest.raises(AirflowTaskTimeout):
         run(context={"task_state_store": store}, timeout=0.2)
     assert run(context={"task_state_store": store})["status"] == "FINISHED"
@@ -202,10 +203,13 @@ def test_before_3_3_a_retry_takes_an_update_since_the_run_began_for_its_own(
         "ti": SimpleNamespace(start_date=began, try_number=2, xcom_push=print),
         "dag_run": SimpleNamespace(start_date=began),
     }
+
     assert run(context=context)["status"] == "FINISHED"
     assert asked(simulator) == 0
+
     context["dag_run"] = SimpleNamespace(start_date=dataset.utime + timedelta(minutes=1))
     run(context=context)
+
     assert asked(simulator) == 1
 
 
@@ -246,6 +250,7 @@ def create(**arguments: Any) -> AnaplatCreateDatasetOperator:
 def test_a_creation_can_be_waited_for_too(run: Run, simulator: Simulator) -> None:
     simulator.platform.tables["numbers"] = numbers(3)
     found = run(create)
+
     assert (found["taskId"], found["dsId"], found["status"], found["rowCount"]) == (
         "task-ds2",
         "ds2",
@@ -266,6 +271,7 @@ def test_the_task_tells_of_an_update_that_fails_without_a_trace(run: Run, simula
         {"taskId": "refresh-ds1", "status": "FAILED", "result": {"error": "source is gone"}},
     ]
     simulator.platform.refresh_statuses = ("FINISHED", "FINISHED") * 100
+
     with pytest.raises(AirflowFailException, match="source is gone"):
         run(probe="task")
     assert asked(simulator) == 1

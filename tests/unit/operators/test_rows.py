@@ -104,5 +104,6 @@ def test_the_query_is_passed_on(simulator: Simulator, tmp_path: Path) -> None:
         concurrency=2,
         max_rows=5,
     )
+
     assert result["rows"] == 5
     assert pl.read_parquet(tmp_path / "x.parquet")["n"].to_list() == [7, 6, 5, 4, 3]

@@ -42,6 +42,7 @@ def test_the_same_columns_pass_in_every_notation_and_order(columns: Any) -> None
 def test_every_difference_is_shown() -> None:
     with pytest.raises(AirflowFailException) as raised:
         check({"city": "STRING", "sales": "DOUBLE", "region": "STRING", "code": None})
+
     lines = str(raised.value).splitlines()
     assert lines[0] == "Dataset ds1 has other columns than expected:"
     assert lines[1:-1] == [

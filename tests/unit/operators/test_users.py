@@ -29,8 +29,10 @@ def test_users_are_created_in_batches(connect: Connect, simulator: Simulator) ->
     connect(simulator)
     result = create(people(450), user_property_type="1")
     login_ids = result.pop("loginIds")
+
     assert result == {"created": 450, "skipped": 0, "rejected": 0, "batches": 3}
     assert login_ids == {"created": [f"user{i}" for i in range(200)], "skipped": [], "rejected": []}
+
     sent = [len(request.body["users"]) for request in simulator.requests("create_users")]
     assert sent == [200, 200, 50]
     assert simulator.requests("create_users")[0].body["userPropertyType"] == 1
@@ -51,6 +53,7 @@ def test_every_field_of_the_contract(connect: Connect, simulator: Simulator) -> 
         "userDefinedProperties": {"chat": "ada"},
     }
     create([user])
+
     assert simulator.platform.users["ada"] == user
 
 
@@ -78,8 +81,10 @@ def test_every_problem_is_listed_and_nothing_is_sent(connect: Connect, simulator
         {"loginId": "d", "enabled": "yes"},
         "hunter2",
     ]
+
     with pytest.raises(AirflowFailException) as raised:
         create(users)
+
     message = str(raised.value)
     for problem in (
         "7 problems in 8 users of the list; none was sent",
@@ -123,9 +128,11 @@ def test_another_number_than_was_sent_is_an_error(
 def test_a_refused_batch_stops_and_says_what_is_created(connect: Connect, simulator: Simulator) -> None:
     connect(simulator)
     simulator.platform.users["user3"] = {}
+
     with pytest.raises(AirflowFailException) as raised:
         create(people(6), batch_size=2)
     assert sorted(simulator.platform.users) == ["user0", "user1", "user3"]
+
     message = str(raised.value)
     for part in (
         "rejected a batch of 2 users (user2, user3)",
@@ -182,6 +189,7 @@ def test_rendered_users_are_sent_and_not_shown(connect: Connect, simulator: Simu
     with DAG("dag", render_template_as_native_obj=True):
         operator = AnaplatCreateUsersOperator(task_id="users", users=given)
     operator.render_template_fields({"people": people(100)})  # type: ignore[typeddict-unknown-key]  # of this test
+
     assert str(operator.users) == serialize_template_field(operator.users, "users") == "100 users"
     with pytest.raises(TypeError):  # else Airflow would keep it as it is
         json.dumps(operator.users)
@@ -199,6 +207,7 @@ def test_users_of_a_database(connect: Connect, simulator: Simulator, monkeypatch
         database.commit()
     sql = "select login_id, name, enabled, groups as user_group_ids from people where name like '100 %'"
     operator = AnaplatCreateUsersOperator(task_id="users", users_sql=sql, sql_conn_id="hr", batch_size=1_000)
+
     assert operator.execute({})["created"] == 2_500
     assert simulator.platform.users["0"] == {"loginId": "0", "name": "100 % 0", "enabled": True}
     assert simulator.platform.users["7"]["userGroupIds"] == ["g1", "g2"]

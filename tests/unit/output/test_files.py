@@ -49,6 +49,7 @@ def test_a_file_appears_when_it_is_complete(target: Path, place: str) -> None:
         assert all(name.startswith(".anaplat-") and name.endswith(".tmp") for name in others)
         assert len(others) == (place == "hidden")
     identity = staged.publish()
+
     assert target.read_text() == "of today"
     assert identity == identity_of(target)
     assert list(target.parent.iterdir()) == [target]
@@ -68,11 +69,13 @@ def test_a_file_that_is_given_up_leaves_no_trace(target: Path) -> None:
     staged = StagedFile(target)
     with pytest.raises(ZeroDivisionError), staged.open() as file:
         file.write(b"%d" % (1 // 0))
+
     staged.discard()
     staged = StagedFile(target)
     with staged.open() as file:
         file.write(b"complete")
     staged.discard()
+
     assert list(target.parent.iterdir()) == [target]
     assert target.read_text() == "of yesterday"
 

@@ -52,6 +52,7 @@ def test_parquet_has_types(client: AnaplatClient, simulator: Simulator, tmp_path
     simulator.platform.add_dataset("typed", TYPED)
     export_rows(client, RowQuery("ds1"), tmp_path / "t.parquet", "parquet")
     frame = pl.read_parquet(tmp_path / "t.parquet")
+
     assert frame.schema == {
         "int": pl.Int64, "long": pl.Int64, "double": pl.Float64, "text": pl.String, "date": pl.Date,
         "odd": pl.String,
@@ -67,6 +68,7 @@ def test_ndjson_has_types(client: AnaplatClient, simulator: Simulator, tmp_path:
     simulator.platform.add_dataset("typed", TYPED)
     export_rows(client, RowQuery("ds1"), tmp_path / "t.ndjson", "ndjson")
     rows = read_back(tmp_path / "t.ndjson")
+
     assert rows[0]["long"] == 9223372036854775807
     assert rows[0]["date"] == "2024-02-29"
     assert rows[1]["double"] == 1e300
@@ -88,8 +90,10 @@ def test_a_dataset_without_rows_gives_a_valid_file(
 ) -> None:
     simulator.platform.add_dataset("numbers", numbers(0))
     path = tmp_path / f"none.{file_format}"
+
     assert export_rows(client, RowQuery("ds1"), path, file_format).rows == 0
     assert read_back(path) == []
+
     if file_format == "csv":
         assert path.read_text() == "n,half\n"
     if file_format == "parquet":
@@ -153,7 +157,9 @@ def test_compression_by_suffix(client: AnaplatClient, simulator: Simulator, tmp_
     simulator.platform.add_dataset("texts", TEXTS)
     path = tmp_path / f"texts.{suffix}"
     plan = ExportPlan(RowQuery("ds1", page_size=3), FileTarget(place_named(path, str(path), None, WriteOptions())))
+
     assert export_plan(client, plan).bytes == path.stat().st_size
+
     content = path.read_bytes()
     if suffix.endswith(".gz"):
         content = gzip.decompress(content)
@@ -161,6 +167,7 @@ def test_compression_by_suffix(client: AnaplatClient, simulator: Simulator, tmp_
         content = zstandard.ZstdDecompressor().stream_reader(content).read()
     plain = tmp_path / suffix.partition(".")[0]
     export_rows(client, RowQuery("ds1"), plain, plain.name)  # type: ignore[arg-type]  # one of the formats
+
     assert content == plain.read_bytes()
 
 
@@ -197,6 +204,7 @@ def test_gb18030_with_compression(client: AnaplatClient, simulator: Simulator, t
         client, ExportPlan(RowQuery("ds1", page_size=1), FileTarget(Place(tmp_path / "t.csv.gz", sink, ".gz")))
     )
     text = gzip.decompress((tmp_path / "t.csv.gz").read_bytes()).decode("gb18030")
+
     assert text == "城市\n" + "北京 😀\n" * 3
 
 

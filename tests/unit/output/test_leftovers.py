@@ -68,7 +68,9 @@ def test_an_export_removes_what_killed_ones_to_the_same_file_left(client: Anapla
     others.add(".anaplat-0123456789abcdef")  # the place of an export by several workers
     (folder / ".anaplat-0123456789abcdef").mkdir()
     (folder / ".anaplat-0123456789abcdef" / "plan.json").write_text("{}")
+
     assert {*names(folder)} == mine | others
+
     export_rows(client, QUERY, folder / "rows.csv", "csv")
     assert {*names(folder)} == others | {"rows.csv"}
 
@@ -80,7 +82,9 @@ def test_an_export_of_parts_removes_those_of_killed_ones(client: AnaplatClient, 
     foreign = {left_of(folder / "rows.csv"), ".anaplat-of-mine.tmp", ".hidden.tmp"}
     for name in foreign:
         (folder / name).write_text("somebody's")
+
     assert len(names(folder)) == 9
+
     export_rows(client, QUERY, folder, "csv", rows_per_file=10)
     assert {*names(folder)} == foreign | {*PARTS}
 
@@ -117,6 +121,7 @@ def test_of_two_exports_of_parts_the_later_one_stands(
     export_rows(client, QUERY, folder, "csv", rows_per_file=10)
     later = {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
     go_on.set()
+
     with pytest.raises(AnaplatOutputError, match="Another export to the same place has begun since"):
         earlier.result()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == later
@@ -147,11 +152,13 @@ class OvertakenReader:
 def test_an_export_that_is_overtaken_at_its_end_writes_no_manifest(client: AnaplatClient, folder: Any) -> None:
     reader = PageReader(client, QUERY)
     whole = OvertakenReader(reader, lambda: export_rows(client, QUERY, folder, "csv", rows_per_file=10))
+
     with pytest.raises(AnaplatOutputError, match="Another export to the same place has begun since"):
         PartsTarget(Place(folder, CsvSink()), 8).write(
             (page.frame for page in reader.pages()),
             whole,  # type: ignore[arg-type]  # of which a target reads these three
         )
+
     manifest = json.loads((folder / MANIFEST).read_text())
     assert [part["rows"] for part in manifest["files"]] == [10, 10, 10]
     assert names(folder) == PARTS
@@ -166,6 +173,7 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(
         (tmp_path / name).unlink()
         (tmp_path / name).mkdir()
     export_rows(client, QUERY, tmp_path / "rows.csv", "csv")
+
     assert names(tmp_path) == sorted([*left[:2], "rows.csv"])
     assert caplog.text.count("Could not remove the temporary file") == 2
 
@@ -184,6 +192,7 @@ def test_of_two_exports_to_one_file_each_is_whole(
     else:
         assert "has begun since" in str(earlier.exception())
         assert path.read_text() == "of the later one"
+
     assert names(folder) == ["rows.csv"]
 
 
@@ -196,6 +205,7 @@ def test_parts_of_several_workers_at_one_time_disturb_none(
     last = begun(lambda: export.export(client, how, second))  # of three pages; its file has the first of them
     export.export(client, how, first)
     go_on.set()
+
     assert last.result().rows == 15
     assert [part["path"] for part in export.commit()["files"]] == PARTS[1:3]
     assert names(folder) == PARTS[:3]
@@ -208,4 +218,5 @@ def test_a_commit_leaves_nothing_of_one_that_was_killed(client: AnaplatClient, f
         export.export(client, how, part)
     left_of(folder / MANIFEST)
     export.commit()
+
     assert names(folder) == PARTS

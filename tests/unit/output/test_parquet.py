@@ -96,10 +96,12 @@ def test_the_rows_of_many_parts_stay_in_order() -> None:
     file = BytesIO()
     ParquetSink(row_group_size=10_000).write(pages(30), COLUMNS, file)
     content = file.getvalue()
+
     assert len(content) > 2 << 20  # so there were several parts
     assert pl.read_parquet(content).equals(pl.concat(pages(30)))
     assert read_by_arrow(content).equals(pl.concat(pages(30)))
     assert pl.read_parquet_schema(content) == SCHEMA
+
     number = arro3.io.read_parquet(BytesIO(content)).read_all().schema.field("n")
     assert number.metadata_str["alias"] == "Number"
 

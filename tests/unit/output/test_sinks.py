@@ -134,8 +134,10 @@ def test_a_null_alone_is_an_empty_line_for_readers_that_keep_it() -> None:
     content = written(CsvSink(), [("a", "STRING")], [["x"], [None], [""], [None]])
     assert content == b'a\nx\n\n""\n\n'
     assert pl.read_csv(content)["a"].to_list() == ["x", None, "", None]
+
     pandas = pytest.importorskip("pandas", reason="it is installed where this package is developed")
     kept = pandas.read_csv(BytesIO(content), skip_blank_lines=False)["a"]
+
     assert kept.fillna("").to_list() == ["x", "", "", ""]
     assert len(pandas.read_csv(BytesIO(content))) == 2
 
@@ -230,6 +232,7 @@ def test_a_reader_with_another_separator_sees_no_formula(delimiter: str, encodin
     rows = [[cell, cell] for cell in [*HIDDEN, *(cell.replace(";", ",") for cell in HIDDEN)]]
     sink = CsvSink(delimiter=delimiter, encoding=encoding, formulas="escape")
     text = written(sink, columns, rows).decode(encoding)
+
     assert len(list(csv.reader(StringIO(text), delimiter=delimiter))) == len(rows) + 1
     for separator in {",", ";", "\t", "|"} - {delimiter}:
         for line in re.split(r"[\r\n]", text):

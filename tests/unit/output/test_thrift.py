@@ -105,4 +105,5 @@ def test_a_footer_of_polars_without_its_indexes_is_what_another_writer_makes_of_
         for chunk in group[1][1][1]:
             for number in indexes:
                 chunk.pop(number, None)
+
     assert Reader(footer).edited({4: {1: indexes}}) == written(STRUCT, expected)

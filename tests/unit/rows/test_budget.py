@@ -98,9 +98,12 @@ def test_the_first_page_is_small_and_the_others_as_large_as_fits(arrival: str) -
     heavy = Heavy([LIGHT] * 5_000 + [HEAVY] * 1_000 + [LIGHT] * 5_000, arrival)
     with served(heavy) as url:
         assert read(url, memory_mb=64) == list(range(11_000))
+
     assert heavy.asked[0] == (0, 1000)
+
     budget = Budget(64, 50_000, 4, 256)
     assert max(limit for offset, limit in heavy.asked if offset == 1000) > 5_000
+
     read_to_the_end = [size for size in heavy.sent if size <= budget.most_bytes]
     # The rows, few answers that were too large to be read, and what is asked for again to see that offsets count.
     assert sum(read_to_the_end) < 1.5 * (1_000 * HEAVY + 10_000 * (LIGHT + 30))
@@ -134,9 +137,12 @@ def test_a_new_plan_begins_when_the_requests_of_the_old_one_have_ended() -> None
 def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
     budget = Budget(64, 50_000, 8, 256)
     budget.saw(1, 10 * MEGABYTE)
+
     assert (budget.rows(), budget.requests()) == (1, 1)
+
     for _ in range(8):  # the heavy one is forgotten
         budget.saw(1000, 100_000)
+
     assert budget.rows() > 1000
     assert budget.requests() == 8
 
@@ -225,6 +231,7 @@ def test_nor_does_one_that_exports_a_card(simulator: Simulator, tmp_path: Path, 
     rows = [[str(number), *[cell] * (columns - 1)] for number in range(500)]
     simulator.platform.add_card("large", Table.of_rows([(f"c{place}", kind) for place in range(columns)], rows))
     read, grown = growth(CARD, simulator.url, "csv", tmp_path / "card", 64)
+
     assert read == 500
     assert grown < 64
     assert len(simulator.requests("read_card")) < 40

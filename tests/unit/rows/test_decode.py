@@ -148,6 +148,7 @@ def test_what_stands_between_the_rows_and_another_list_is_read(lost: str) -> Non
     response[lost] = response.pop(lost)
     response["tags"] = ["x"]
     moved = read_head(Answer("read_rows", 200, json.dumps({"result": "ok", "response": response}).encode()))
+
     assert moved.snapshot.version == 3
     assert moved.snapshot.utime is not None
     assert moved.page().frame.rows() == [("a", "b")]
@@ -284,6 +285,7 @@ def test_which_way_reads_what() -> None:
     assert is_fast(body([["a", "😀"]], ascii_=True))
     assert not is_fast(body([["a", "\ud83d"]], ascii_=True))
     assert is_fast(body([["a", "😀"]]))
+
     response = json.dumps(json.loads(body([["a", "b"]]))["response"])
     assert is_fast(f'{{"response": {response}, "result": "ok"}}'.encode())
     assert not is_fast(f'{{"response": {response}, "result": "ok", "tags": []}}'.encode())

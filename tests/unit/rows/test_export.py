@@ -39,6 +39,7 @@ def test_a_failed_export_leaves_the_file_as_it_was(
     simulator.inject("read_rows", replies.reset(), when=lambda body: body["offset"] == 20)
     path = tmp_path / f"numbers.{file_format}"
     path.write_text("as it was")
+
     with pytest.raises(Exception, match="broke the connection"):
         export_rows(client, RowQuery("ds1", page_size=10), path, file_format)
     assert path.read_text() == "as it was"
@@ -97,9 +98,11 @@ def test_an_object_appears_when_it_is_complete(
     simulator.platform.add_dataset("numbers", numbers(30))
     path = UPath(f"memory://exports/{file_format}/numbers")
     simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+
     with pytest.raises(Exception, match="refused"):
         export_rows(client, RowQuery("ds1", page_size=10), path, file_format)
     assert not path.exists()
+
     summary = export_rows(client, RowQuery("ds1", page_size=10), path, file_format)
     assert summary.bytes == path.stat().st_size > 0
 
@@ -143,6 +146,7 @@ def test_a_full_disk_is_named_and_nothing_is_left(
     result = subprocess.run(
         [sys.executable, "-c", DISK_FULL, *arguments], capture_output=True, text=True, check=False
     )
+
     assert result.returncode == 1
     assert f"AnaplatOutputError: Cannot write {path}" in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -166,8 +170,10 @@ def test_parts(
     summary = export_rows(client, QUERY, folder, file_format, rows_per_file=rows_per_file)
     manifest = json.loads((folder / "_manifest.json").read_text())
     names = [part["path"] for part in manifest["files"]]
+
     assert names == [f"part-{i + 1:05d}.{file_format}" for i in range(-(-30 // rows_per_file))]
     assert sorted(path.name for path in folder.iterdir()) == ["_manifest.json", *names]
+
     rows = [read_back(folder / name) for name in names]
     assert [len(part) for part in rows] == [part["rows"] for part in manifest["files"]]
     assert [int(row["n"]) for part in rows for row in part] == list(range(30))
@@ -200,6 +206,7 @@ def test_fewer_parts_than_before_leave_none_of_the_old(
     dataset.table = numbers(15)
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     names = ["_manifest.json", "part-00001.csv", "part-00002.csv", "someone-elses.csv"]
+
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
@@ -212,6 +219,7 @@ def test_parts_of_an_export_that_died_while_it_published_are_removed(
     (tmp_path.parent / "elsewhere").touch()
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     names = ["_manifest.json", "part-00001.csv", "part-00002.csv"]
+
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     assert (tmp_path.parent / "elsewhere").exists()
 
@@ -222,8 +230,10 @@ def test_a_failed_export_sends_no_more_requests(simulator: Simulator, tmp_path: 
     simulator.inject("read_rows", replies.http_status(503, retry_after="60"), times=None, when=_is_late)
     client = AnaplatClient(simulator.url, simulator.token)
     before = set(threading.enumerate())
+
     with pytest.raises(AnaplatCellError), closing(client):
         export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "x.parquet", "parquet")
+
     started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
     for thread in started:
         thread.join(LONG)
@@ -233,8 +243,10 @@ def test_a_failed_export_sends_no_more_requests(simulator: Simulator, tmp_path: 
 def test_an_export_whose_first_page_fails_leaves_no_thread(simulator: Simulator, tmp_path: Path) -> None:
     before = set(threading.enumerate())
     client = AnaplatClient(simulator.url, simulator.token)
+
     with pytest.raises(AnaplatNotFoundError):
         export_rows(client, RowQuery("no such dataset"), tmp_path / "x.csv", "csv")
+
     started = {thread for thread in threading.enumerate() if thread.name.startswith("anaplat-")} - before
     for thread in started:
         thread.join(LONG)
@@ -252,6 +264,7 @@ def test_parts_that_fail_leave_the_folder_as_it_was(
     export_rows(client, QUERY, tmp_path, "csv", rows_per_file=10)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     simulator.inject("read_rows", replies.refusal("no", code=1004), when=lambda body: body["offset"] == 20)
+
     with pytest.raises(AnaplatPermissionError):
         export_rows(client, QUERY, tmp_path, "csv", rows_per_file=7)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -274,6 +287,7 @@ def test_a_long_export_says_how_far_it_is(
     with caplog.at_level("INFO"):
         export_rows(client, QUERY, tmp_path / "x.csv", "csv")
     lines = [record.getMessage() for record in caplog.records if "left" in record.getMessage()]
+
     assert len(lines) == 1
     assert lines[0].startswith("Dataset ds1: 20 of 20 rows (100 %)")
 
@@ -318,4 +332,5 @@ def test_a_signal_ends_an_export(simulator: Simulator, tmp_path: Path, file_form
         assert process.stdout.readline() == "timed out\n"
         assert list(tmp_path.iterdir()) == []
         go_on.set()
+
     assert process.returncode == 0

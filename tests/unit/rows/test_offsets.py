@@ -100,6 +100,7 @@ def test_a_filtered_export_ends(
     dataset = simulator.platform.add_dataset("numbers", numbers(1000))
     dataset.row_count = 1000
     misread(simulator, change)
+
     for condition in (FILTER, EVERYTHING) if change is ignored else (EVERYTHING,):
         with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
             read(client, page_size=page_size, filter=condition)
@@ -156,6 +157,7 @@ def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, sim
         simulator.inject("read_rows", fault, when=lambda body: body["offset"] == 40)
         assert read(client, page_size=10) == list(range(40))
     simulator.inject("read_rows", refusal("who?", code=1017), when=lambda body: body["offset"] == 40)
+
     with pytest.raises(errors.AnaplatAuthenticationError):
         read(client, page_size=10)
 
@@ -179,6 +181,7 @@ def test_a_count_below_zero_is_no_answer(
     simulator.platform.add_dataset("numbers", numbers(40))
     (tmp_path / "rows.csv").write_text("before")
     simulator.inject("read_rows", said_instead(**{name: count}), times=2)
+
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"{name}: .*greater than or equal to 0"):
         export_rows(client, RowQuery("ds1"), tmp_path / "rows.csv", "csv")
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=name):
@@ -191,6 +194,7 @@ def test_rows_of_another_dataset_are_refused(client: AnaplatClient, simulator: S
     simulator.platform.add_dataset("numbers", numbers(40))
     other = said_instead(dsId="ds2")
     simulator.inject("read_rows", other, when=lambda body: body["offset"] == offset, times=2)
+
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"dataset ds1 was asked for, and .* of ds2"):
         read(client, page_size=10)
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="ds1"):

@@ -128,6 +128,7 @@ def test_missing_rows_are_counted(client: AnaplatClient, simulator: Simulator) -
         times=None,
         when=lambda body: body["offset"] >= 20,
     )
+
     with pytest.raises(AnaplatRowCountError, match="20 rows where it counts 30; 10 are missing"):
         list(pages)
 
@@ -172,6 +173,7 @@ def test_an_empty_page_in_the_middle_loses_no_row(
         "conditions": [{"type": "condition", "value": {"name": "n", "filterType": "GE", "filterValue": [0]}}],
     }
     read_rows = read(client, filter=all_rows, page_size=30, concurrency=concurrency)
+
     assert read_rows == list(range(100))
 
 
@@ -220,7 +222,9 @@ def test_rows_too_heavy_for_one_answer_are_asked_for_in_several(
     simulator.platform.add_dataset("heavy", heavy)
     client = AnaplatClient(simulator.url, simulator.token, max_answer_mb=1)
     reader = PageReader(client, RowQuery("ds1", page_size=100, concurrency=2, filter=filter_))
+
     assert [row[0] for page in reader.pages() for row in page.frame.rows()] == [str(n) for n in range(100)]
+
     limits = [request.body["limit"] for request in simulator.requests("read_rows")]
     assert limits[0] == 100
     assert len(limits) < 40  # it learns what a row weighs

@@ -66,6 +66,7 @@ def test_partitions_are_whole_pages_and_hold_each_row_once(rows: int, partitions
     assert [part.offset for part in split] == [sum(p.rows for p in split[:n]) for n in range(len(split))]
     assert sum(part.rows for part in split) == rows
     assert all(part.offset % page_size == 0 for part in split)
+
     pages = [-(-part.rows // page_size) for part in split]
     assert max(pages) - min(pages) <= 1
 
@@ -76,6 +77,7 @@ def test_the_parts_hold_the_dataset(
 ) -> None:
     simulator.platform.add_dataset("numbers", numbers(rows))
     manifest = export_all(client, tmp_path)
+
     assert column_n(tmp_path) == list(range(rows))
     assert manifest == json.loads((tmp_path / "_manifest.json").read_text())
     assert (manifest["rows"], manifest["version"], manifest["format"]) == (rows, 1, "csv")
@@ -90,6 +92,7 @@ def test_compressed_and_typed_parts(client: AnaplatClient, simulator: Simulator,
     for part in reversed(parts):
         export.export(client, how, part)
     export.commit()
+
     assert published(tmp_path) == ["_manifest.json", *(f"part-{n:05d}.parquet" for n in (1, 2, 3))]
     assert pl.read_parquet(tmp_path / "part-*.parquet")["n"].to_list() == list(range(25))
 
@@ -102,11 +105,13 @@ def test_a_dataset_updated_after_the_plan_is_not_published(
     export, parts = plan(client, tmp_path)
     export.export(client, CSV, parts[0])
     simulator.platform.refresh("ds1", numbers(40))
+
     with pytest.raises(AnaplatDatasetChangedError, match=r"version 1 became 2.*rowCount 30 became 40"):
         export.export(client, CSV, parts[1])
     with pytest.raises(AnaplatUnplannedError, match=r"Part 2 .* missing"):
         export.commit()
     assert column_n(tmp_path) == list(range(30))
+
     export_all(client, tmp_path)
     assert column_n(tmp_path) == list(range(40))
     assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
@@ -121,6 +126,7 @@ def test_parts_of_another_plan_are_not_mixed_in(
         export.export(client, CSV, part)
     simulator.platform.refresh("ds1", numbers(30))
     plan(client, tmp_path)
+
     with pytest.raises(AnaplatUnplannedError, match=r"Part 1 .* missing"):
         export.commit()
     assert published(tmp_path) == []
@@ -132,11 +138,15 @@ def test_a_part_that_failed_is_exported_alone(client: AnaplatClient, simulator: 
     export.export(client, CSV, parts[0])
     export.export(client, CSV, parts[2])
     simulator.inject("read_rows", replies.refusal("no", code=1004))
+
     with pytest.raises(AnaplatPermissionError):
         export.export(client, CSV, parts[1])
+
     asked = len(simulator.requests("read_rows"))
     export.export(client, CSV, parts[1])
+
     assert [request.body["offset"] for request in simulator.requests("read_rows")[asked:]] == [10, 30]
+
     export.commit()
     assert column_n(tmp_path) == list(range(30))
 
@@ -150,11 +160,14 @@ def test_a_commit_that_was_broken_off_can_be_run_again(
         export.export(client, CSV, part)
     in_the_way = tmp_path / "part-00002.csv"
     in_the_way.mkdir()
+
     with pytest.raises(AnaplatOutputError):
         export.commit()
     assert not (tmp_path / "_manifest.json").exists()
+
     in_the_way.rmdir()
     manifest = export.commit()
+
     assert column_n(tmp_path) == list(range(30))
     assert export.commit() == manifest
 
@@ -168,12 +181,15 @@ def test_a_commit_run_again_takes_no_part_of_another_export(
         export.export(client, CSV, part)
     in_the_way = tmp_path / "part-00002.csv"
     in_the_way.mkdir()
+
     with pytest.raises(AnaplatOutputError):
         export.commit()
+
     in_the_way.rmdir()
     simulator.platform.refresh("ds1", OTHERS)
     export_all(client, tmp_path, key="b")
     export.commit()
+
     assert column_n(tmp_path) == list(range(30))
 
 
@@ -218,6 +234,7 @@ def test_what_a_killed_attempt_left_is_removed(
     for part in parts:
         export.export(client, CSV, part)
     export.commit()
+
     assert sorted(path.name for path in tmp_path.iterdir()) == published(tmp_path)
 
 
@@ -228,7 +245,9 @@ def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, simulator: 
         export.export(client, CSV, part)
     simulator.platform.refresh("ds1", numbers(5))
     export_all(client, tmp_path, key="b")
+
     assert column_n(tmp_path) == list(range(5))
+
     export.commit()
     assert column_n(tmp_path) == list(range(30))
 
@@ -256,12 +275,14 @@ def test_rows_that_are_missing_are_found(client: AnaplatClient, simulator: Simul
 def test_what_was_not_planned_is_refused(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
     export = PartitionedExport(Place(tmp_path, CsvSink()), "k")
+
     with pytest.raises(AnaplatUnplannedError, match="no plan"):
         export.export(client, CSV, Partition(1, 0, 30))
     with pytest.raises(AnaplatUnplannedError, match="no plan"):
         export.commit()
     with pytest.raises(AnaplatRequestError, match="partitions"):
         export.plan(client, "ds1", 0, 10)
+
     plan(client, tmp_path)
     with pytest.raises(AnaplatUnplannedError, match="no such partition"):
         export.export(client, CSV, Partition(1, 0, 30))

@@ -23,10 +23,12 @@ def test_every_few_seconds_a_line_says_how_far_it_is_and_how_long_it_takes(
         budget.saw(rows, 2 * MEGABYTE)
         progress.add(rows)
     progress.finish("/out.csv", 5_000)
+
     assert caplog.messages[:2] == [
         "Dataset ds1: 1,000 of 4,000 rows (25 %), 4 MB read, 200 rows/s, about 15 s left",
         "Dataset ds1: 2,000 of 4,000 rows (50 %), 8 MB read, 200 rows/s, about 10 s left",
     ]
+
     end = "Dataset ds1: exported 2,000 rows, 5,000 bytes, to /out.csv in 10.0 s (200 rows/s); pages had up to "
     assert caplog.messages[2].startswith(f"{end}800 rows, ")
     assert len(caplog.messages) == 3
@@ -42,4 +44,5 @@ def test_where_nothing_can_be_said_nothing_is(
     progress = ExportProgress("ds1", total, Budget(LEAST_MB, 1_000, 1, LEAST_MB))
     now += 100
     progress.add(rows)
+
     assert caplog.messages == []

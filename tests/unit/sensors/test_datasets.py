@@ -72,6 +72,7 @@ def statuses(simulator: Simulator, words: Sequence[str | None]) -> None:
 def test_it_ends_when_the_creation_is_done(wait: Wait, simulator: Simulator) -> None:
     statuses(simulator, [None, "处理中", "RUNNING", "FINISHED"])
     dataset = simulator.platform.datasets["ds1"].fields()
+
     assert wait() == {
         "dsId": "ds1",
         "name": "new",

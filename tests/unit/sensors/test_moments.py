@@ -14,7 +14,6 @@ import jinja2
 import pytest
 from conftest import TEXTS
 
-from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import (
     DAG,
     AirflowFailException,
@@ -147,6 +146,7 @@ def test_all_subscriptions_sent(wait: Any, simulator: Simulator) -> None:
     found = sent(wait, simulator, plan("a"), plan("b", NOON + timedelta(hours=1)))
     millis = int(NOON.timestamp() * 1000)
     nothing = {"scType": None, "resourceId": None}
+
     assert found["subscriptions"] == [
         {**nothing, "scId": "a", "name": "plan a", "lastSendTime": millis, "lastSendStatus": "SUCCESS"},
         {
@@ -224,8 +224,10 @@ def test_arguments_of_an_older_version_still_load(simulator: Simulator) -> None:
 def test_a_sensor_can_begin_in_the_triggerer() -> None:
     sensor = AnaplatDatasetTaskSensor(**WAITING, ds_id="{{ params.id }}", deferrable=True, start_from_trigger=True)
     assert sensor.start_from_trigger
+
     arguments = sensor.start_trigger_args.trigger_kwargs
     assert json.loads(json.dumps(arguments)) == arguments
+
     trigger: Any = AnaplatDatasetTaskTrigger(**arguments)
     assert (trigger.ds_id, trigger.deadline) == ("{{ params.id }}", None)
     assert sensor.start_trigger_args.timeout == timedelta(seconds=30)

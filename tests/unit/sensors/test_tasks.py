@@ -133,12 +133,15 @@ def test_how_to_ask_comes_from_the_arguments_or_the_connection(
 ) -> None:
     answer = replies.content(b'{"result": "ok", "response": {"taskId": "t/1", "status": "FINISHED"}}')
     simulator.inject("get_columns", answer, times=None)
+
     assert wait(platform_task_id="ds1", task_status=HEADER)["status"] == "FINISHED"
+
     connect(simulator, extra={"task_status": json.dumps(HEADER)})
     assert wait(platform_task_id="ds1")["status"] == "FINISHED"
     for request in simulator.requests("get_columns"):
         assert request.path == "/public-api/data-source/ds1/columns"
         assert request.headers["x-auth-token"] == simulator.token
+
     says(simulator, ("FINISHED", None))
     call = {
         "path": "/public-api/task/status",
@@ -146,6 +149,7 @@ def test_how_to_ask_comes_from_the_arguments_or_the_connection(
         "params": {"taskId": "{taskId}"},
         "auth_in": "query",
     }
+
     assert wait(task_status=call)["status"] == "FINISHED"
 
 
@@ -205,6 +209,7 @@ def test_no_message_and_no_log_shows_the_token_in_the_query(
             said = str(client.find_task(["t1"]).get("t1"))
         except errors.AnaplatError as error:
             said = f"{error!r} {vars(error)} {error.__cause__!r}"
+
     assert "t0ken" not in said + caplog.text
 
 

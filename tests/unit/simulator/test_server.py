@@ -66,6 +66,7 @@ def test_a_creation_takes_its_polls(client: AnaplatClient) -> None:
             json={"acId": "a", "name": "n", "tableQuery": {"table": "t"}},
         )
         seen = [[dataset.status for dataset in client.list_datasets()] for _ in range(4)]
+
     assert seen == [[], ["处理中"], ["FINISHED"], ["FINISHED"]]
 
 
@@ -86,6 +87,7 @@ def test_tables_are_read_with_their_types(tmp_path: Path, suffix: str) -> None:
     if suffix == "parquet":
         table.frame.write_parquet(tmp_path / "t.parquet")
         table = Table.read(tmp_path / "t.parquet")
+
     assert table.fd_types == ("INT", "LONG", "DOUBLE", "DATE", "STRING", "STRING")
     assert table.frame.rows()[1] == (None, "2", "2", None, None, None)
 
@@ -104,6 +106,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert process.stderr.readline() == "  dataset ds1: sales, 1 rows\n"
         (dataset,) = AnaplatClient(url, "simulator-token").list_datasets()
         process.terminate()
+
     assert (dataset.name, dataset.row_count) == ("sales", 1)
 
 

@@ -243,6 +243,7 @@ def test_a_malformed_record_fails_only_who_asks_for_it(simulator: Simulator) -> 
     body = b'{"result": "ok", "response": ' + records + b"}"
     simulator.inject("list_datasets", replies.content(body), times=None)
     (found,) = run(looks(1, 60, "ds1", "ds2"))
+
     assert found.get("ds2").status == "FINISHED"
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"record of 'ds1'.*utime"):
         found.get("ds1")

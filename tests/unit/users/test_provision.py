@@ -82,12 +82,14 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, faul
     simulator = attempt.platform
     simulator.inject("create_users", fault, after_act=after_act, when=of_batch(2))
     created = after_act or fault.needs_answer
+
     for _ in range(3):
         with pytest.raises(AnaplatUsersInDoubtError, match="2 users are in doubt: user2, user3") as raised:
             attempt()
         assert "in_doubt='created'" in str(raised.value)
         assert "s3cret" not in str(raised.value)
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"]]
+
     result = attempt(in_doubt="created" if created else "not_created")
     assert (result["created"], result["batches"]) == (6, 3)
     assert sorted(simulator.platform.users) == [f"user{i}" for i in range(6)]
@@ -100,6 +102,7 @@ def test_what_was_said_once_of_a_batch_in_doubt_is_remembered(attempt: Attempts,
     with pytest.raises(AnaplatUsersInDoubtError):
         attempt()
     assert attempt(in_doubt=said)["created"] == 6
+
     sent = attempt.sent
     assert attempt()["created"] == 6
     assert attempt.sent == sent
@@ -138,8 +141,10 @@ def test_a_batch_that_was_not_carried_out_is_sent_by_the_next_attempt(
 ) -> None:
     attempt = Attempts(simulator, tmp_path if lasting else None)
     simulator.inject("create_users", replies.http_status(500), when=of_batch(2))
+
     with pytest.raises(AnaplatUnsettledError, match="2 of its 2 users do not exist, or not yet: user2, user3"):
         attempt(existing_users="skip")
+
     result = attempt(existing_users="skip")
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"], ["user2", "user3"], ["user4", "user5"]]
     # Without a store, those of the first attempt were there already.
@@ -149,8 +154,10 @@ def test_a_batch_that_was_not_carried_out_is_sent_by_the_next_attempt(
 def test_a_batch_of_which_half_was_created(attempt: Attempts) -> None:
     simulator = attempt.platform
     simulator.inject("create_users", replies.http_status(500), when=of_batch(2))
+
     with pytest.raises(AnaplatUnsettledError):
         attempt(existing_users="skip")
+
     simulator.platform.users["user3"] = {}
     assert attempt(existing_users="skip")["created"] == 6
     assert attempt.sent[2:] == [["user2", "user4"], ["user5"]]
@@ -169,6 +176,7 @@ def test_a_retry_goes_on_where_it_stopped(attempt: Attempts, existing_users: str
     attempt.platform.inject("create_users", replies.http_status(429), when=of_batch(3))
     with pytest.raises(errors.AnaplatRateLimitedError):
         attempt(existing_users=existing_users)
+
     result = attempt(existing_users=existing_users)
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"], ["user4", "user5"]]
     assert (result["created"], result["skipped"], result["batches"]) == (6, 0, 3)
@@ -220,6 +228,7 @@ def test_nothing_is_sent_where_everyone_exists(attempt: Attempts) -> None:
 def test_another_count_leaves_the_batch_in_doubt(attempt: Attempts, message: str, reported: str) -> None:
     answer = replies.content(f'{{"result": "ok", "response": "{message}"}}'.encode())
     attempt.platform.inject("create_users", answer, when=of_batch(2), after_act=True)
+
     with pytest.raises(
         AnaplatUserCountError, match=f"2 users were sent, and the platform reports {reported}.*user2, user3"
     ):
@@ -236,6 +245,7 @@ def test_a_rejected_batch_stops_the_run(attempt: Attempts) -> None:
         AnaplatUsersRejectedError, match=r"2 users \(user2, user3\).*user3 already exists.*The 2 users"
     ):
         attempt()
+
     del attempt.platform.platform.users["user3"]
     assert attempt()["created"] == 6
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"], ["user2", "user3"], ["user4", "user5"]]
@@ -248,9 +258,11 @@ def test_offenders_are_isolated(attempt: Attempts, offenders: list[int], caplog:
     names = [f"user{i}" for i in offenders]
     with caplog.at_level(logging.WARNING):
         result = attempt(people(9), batch_size=8, isolate_rejected=True, on_rejected="report")
+
     assert result["loginIds"]["rejected"] == names
     assert (result["created"], result["rejected"]) == (9 - len(offenders), len(offenders))
     assert len(simulator.platform.users) == 9
+
     created = [login_id for login_ids in attempt.sent for login_id in login_ids if login_id not in names]
     assert set(created) == {f"user{i}" for i in range(9)} - set(names)
     for name in names:

@@ -104,6 +104,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         "c,too few\n"
         "a,again,,hunter2\n"
     )
+
     with pytest.raises(AnaplatInvalidUsersError) as raised:
         CheckedUsers(file_source(tmp_path / "u.csv"))
     assert str(raised.value).splitlines() == [
@@ -126,8 +127,10 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         '{"loginId": "d", "userGroupIds": 7}',
     ]
     (tmp_path / "u.ndjson").write_text("\n".join(lines))
+
     with pytest.raises(AnaplatInvalidUsersError) as raised:
         CheckedUsers(file_source(tmp_path / "u.ndjson"))
+
     message = str(raised.value)
     for problem in (
         "line 2: the line is not JSON",

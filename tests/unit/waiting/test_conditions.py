@@ -178,11 +178,15 @@ def test_what_a_task_says(status: str | None, result: Any, state: State) -> None
     given: dict[str, Any] = {"ds_id": "ds1", "probe": "task", "platform_task_id": "t1"}
     look = worked_on(status, result)
     verdict = DatasetDone(**given, unknown_state="fail").judge(look)
+
     assert verdict.state is state
+
     said = result["error"] if isinstance(result, dict) else result
     assert verdict.seen == f"task t1 is {status!r}, its result {said!r}"
+
     done = {"dsId": "ds1", "taskId": "t1", "status": status, "result": result}
     assert verdict.result == (done if state is State.DONE else None)
+
     patient = DatasetDone(**given).judge(look)
     assert patient.state is (State.WORKING if state is State.UNKNOWN else state)
 
@@ -203,10 +207,13 @@ def test_what_a_plan_says_beside_one_that_was_sent(last: tuple[Any, Any, bool], 
     given: dict[str, Any] = {"subscription_ids": ["a", "b"], "sent_after": NOON}
     look = plans(a=(AFTER, "SUCCESS", True), b=last)
     verdict = SubscriptionsSent(**given, unknown_state="fail").judge(look)
+
     assert verdict.state is state
     assert ("subscription b (Daily)" in verdict.seen) is (state is not State.DONE)
+
     sent = [plan["scId"] for plan in (verdict.result or {}).get("subscriptions", [])]
     assert sent == (["a", "b"] if state is State.DONE else [])
+
     patient = SubscriptionsSent(**given).judge(look)
     assert patient.state is (State.WORKING if state is State.UNKNOWN else state)
 

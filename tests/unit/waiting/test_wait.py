@@ -51,6 +51,7 @@ def test_a_line_when_the_state_changes_and_otherwise_one_in_a_while(
     for minute in range(12):
         now = 1_000_000.0 + minute * 60
         assert wait.take(shown("处理中" if minute < 7 else "RUNNING")) is None
+
     assert [record.getMessage() for record in caplog.records if record.name == "task"] == [
         "Dataset ds1 is '处理中'",
         "Waiting for 5 minutes: dataset ds1 is '处理中'",

@@ -293,6 +293,7 @@ def test_half_a_character_beside_the_rows_does_no_harm(simulator: Simulator) -> 
     )
     simulator.inject("read_rows", replies.content(answered.encode()))
     client = AnaplatClient(simulator.url, simulator.token)
+
     assert client.read_rows_with(lambda a: read_head(a).page(), "ds1").frame.rows() == [("x",)]
 
 
@@ -302,6 +303,7 @@ def test_a_moment_that_is_none_is_not_repeated(simulator: Simulator, look: Calla
     simulator.inject(
         "list_datasets", replies.content(json.dumps({"result": "ok", "response": [dataset]}).encode())
     )
+
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"utime.*no timestamp such as") as raised:
         look(AnaplatClient(simulator.url, simulator.token))
     assert DEFAULT_TOKEN not in str(raised.value)

@@ -124,6 +124,7 @@ def test_a_bomb_ends_early_in_little_memory(bomb: tuple[bytes, str]) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
     assert peak < 32 * MEGABYTE
 
 
@@ -142,6 +143,7 @@ def test_a_small_answer_that_means_much_ends_early_in_little_memory(item: str, a
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
+
     assert peak < 500 * MEGABYTE
 
 

@@ -137,6 +137,7 @@ def test_a_read_ends_in_the_exception_that_fits(simulator: Simulator, fault: str
     spoil, expected, _ = FAULTS[fault]
     simulator.inject("list_datasets", spoil, times=None)
     client = AnaplatClient(simulator.url, simulator.token, max_retries=0, read_timeout=PATIENCE[fault])
+
     with pytest.raises(errors.AnaplatError) as raised:
         client.list_datasets()
     assert type(raised.value) is expected
@@ -148,6 +149,7 @@ def test_a_write_is_sent_once_whatever_happens(simulator: Simulator, fault: str)
     spoil, _, expected = FAULTS[fault]
     simulator.inject("create_dataset", spoil, times=None)
     client = AnaplatClient(simulator.url, simulator.token, max_retries=4, read_timeout=PATIENCE[fault])
+
     with pytest.raises(errors.AnaplatError) as raised:
         client.create_dataset(REQUEST)
     assert type(raised.value) is expected
@@ -191,11 +193,14 @@ def test_a_write_is_repeated_where_no_connection_was_made() -> None:
     client = AnaplatClient(f"http://127.0.0.1:{port}", "simulator-token", max_retries=30)
     answers: list[Any] = []
     writer = threading.Thread(target=lambda: answers.append(client.create_users([NewUser(login_id="a")])))
+
     with pytest.raises(errors.AnaplatUnreachableError):
         AnaplatClient(client.base_url, "t", max_retries=0).create_users([NewUser(login_id="a")])
+
     writer.start()
     with Simulator(port=port) as simulator:
         writer.join(LONG)
+
     assert [answer.count for answer in answers] == [1]
     assert len(simulator.requests("create_users")) == 1
 
@@ -263,8 +268,10 @@ def test_no_message_shows_a_secret_that_the_platform_echoes(
     password = 'pass"wörd'
     simulator.inject("create_users", fault(f"{simulator.token} {password}"), times=None)
     client = AnaplatClient(simulator.url, simulator.token, max_retries=1)
+
     with pytest.raises(errors.AnaplatError) as raised:
         client.create_users([NewUser(login_id="ada", password=password)])
+
     shown = str(raised.value) + str(raised.value.excerpt) + str(raised.value.platform_message) + caplog.text
     assert simulator.token not in shown
     assert password not in shown

@@ -109,5 +109,6 @@ def test_what_is_no_header_is_in_no_log(caplog: pytest.LogCaptureFixture) -> Non
         closing(AnaplatClient(url, "t0ken")) as client,
     ):
         created(client)
+
     assert "POST" in caplog.text  # urllib3 does write
     assert "t0ken" not in caplog.text

@@ -94,6 +94,7 @@ def test_a_huge_message_of_the_platform_is_cut_in_no_time(simulator: Simulator) 
     users = [NewUser(login_id=f"u{n}", password=f"pass&word{n:03}") for n in range(200)]
     simulator.inject("create_users", replies.refusal("pass&word007 " * 600_000, code=1012))
     client = AnaplatClient(simulator.url, simulator.token)
+
     with closing(client), pytest.raises(errors.AnaplatRefusedError) as raised:
         client.create_users(users)
     assert len(str(raised.value)) < 4_000

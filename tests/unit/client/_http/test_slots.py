@@ -70,6 +70,7 @@ def test_an_export_keeps_to_the_limit_whatever_its_concurrency(
     path = tmp_path / "numbers.ndjson"
     query = RowQuery(dataset.ds_id, page_size=10, concurrency=8)
     client = limited(simulator, limit)
+
     assert export_rows(client, ExportPlan(query, FileTarget(Place(path, NdjsonSink())))).rows == 300
     assert simulator.most_at_once == limit
     assert [line.split(",")[0] for line in path.read_text().splitlines()] == [f'{{"n":{n}' for n in range(300)]
@@ -110,6 +111,7 @@ def test_a_request_that_fails_gives_its_place_back(simulator: Simulator) -> None
     simulator.inject("list_datasets", replies.reset())
     simulator.inject("list_datasets", replies.cut())
     client = limited(simulator, 1, max_retries=0)
+
     for _ in range(2):
         with pytest.raises(errors.AnaplatError):
             client.list_datasets()

@@ -119,6 +119,7 @@ def test_what_is_no_clear_answer_is_sent_once_and_remembered(answer: bytes, isol
                 Provisioning(client, UserLedger(FolderStateStore(tmp_path)), Rules(isolate_rejected=isolate)).run(
                     users
                 )
+
     assert len(received) == 1
 
 
@@ -146,6 +147,7 @@ def test_what_the_caller_was_handling_does_not_matter(client: AnaplatClient, sim
     except errors.AnaplatUnreachableError:
         with pytest.raises(errors.AnaplatOutcomeUnknownError):
             client.create_users([NewUser(login_id="a")])
+
     assert len(simulator.requests("create_users")) == 1
 
 
@@ -179,6 +181,7 @@ def test_no_traceback_shows_a_secret(simulator: Simulator, echo: str) -> None:
         shown = repr(client.create_users([NewUser(login_id="a", password=SECRETS[1])]))
     except errors.AnaplatError as error:
         shown = traceback.format_exc() + repr(vars(error))
+
     for secret in (*SECRETS, SECRETS[1].replace('"', '\\"'), "p\\u00f6", "wörd", "t0ken-"):
         assert secret not in shown
 
@@ -196,12 +199,15 @@ def test_no_traceback_shows_a_parameter_or_a_proxys_password(simulator: Simulato
     client = AnaplatClient(
         simulator.url, "t", max_retries=0, proxies={"http": f"http://user:{SECRETS[2]}@127.0.0.1:1"}
     )
+
     with pytest.raises(errors.AnaplatError):
         client.list_datasets()
+
     try:
         client.call("/public-api/x", params={"token": SECRETS[0]})
     except errors.AnaplatError:
         shown = traceback.format_exc()
+
     assert SECRETS[0] not in shown
     assert SECRETS[2] not in shown
 
