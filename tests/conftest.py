@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import settings
 # Airflow reads these when it is first imported, so they are set before any test module is. Pytest runs this file
 # once, and the first test module that imports something of it may run it once more.
 # Each process of pytest-xdist has a home of its own.
+MADE_HERE = "ANAPLAT_TESTS_HOME" not in os.environ
 TESTS_HOME = Path(os.environ.get("ANAPLAT_TESTS_HOME") or tempfile.mkdtemp(prefix="anaplat-tests-"))
 AIRFLOW_HOME = TESTS_HOME / os.environ.get("PYTEST_XDIST_WORKER", "")
 os.environ.update(
@@ -65,6 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in not_below or not any(item.path.is_relative_to(place) for place in below):
             item.add_marker("airflow")
+
+
+def pytest_unconfigure() -> None:
+    """Remove what the tests shared, once all of their processes have ended."""
+    if MADE_HERE:
+        shutil.rmtree(TESTS_HOME, ignore_errors=True)
 
 
 def numbers(count: int) -> Table:
