@@ -44,7 +44,7 @@ class Metric:
 
 
 REQUESTS = Metric(
-    "anaplat.requests", "counter", ("operation", "outcome"), "requests that were sent, each attempt for itself"
+    "anaplat.requests", "counter", ("operation", "outcome"), "requests sent, each attempt counted"
 )
 RETRIES = Metric("anaplat.retries", "counter", ("operation",), "attempts that follow a failed one")
 RETRY_AFTER = Metric(
