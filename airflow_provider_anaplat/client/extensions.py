@@ -77,7 +77,7 @@ class Extensions:
             operation, checked_path(operation.path), partial(validated_echo, object), json=body
         )
         task_id = answer.get("taskId") if isinstance(answer, dict) else None
-        return None if task_id is None else str(task_id)
+        return None if task_id in (None, "") else str(task_id)
 
     def find_task(
         self,

@@ -291,6 +291,12 @@ def test_without_a_task_the_list_is_looked_at(run: Run, simulator: Simulator) ->
     assert simulator.requests("get_task") == []
 
 
+def test_an_empty_id_of_a_task_is_none(run: Run, simulator: Simulator) -> None:
+    empty = b'{"result": "ok", "response": {"taskId": ""}}'
+    simulator.inject("refresh_dataset", replies.Fault(lambda _: replies.Reply(200, empty), True))
+    assert run(probe="task")["taskId"] is None
+
+
 def test_a_retry_sends_again_where_the_user_says_so(simulator: Simulator) -> None:
     simulator.inject("refresh_dataset", replies.reset())
     store = Store()
