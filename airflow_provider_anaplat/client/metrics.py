@@ -43,9 +43,7 @@ class Metric:
     meaning: str
 
 
-REQUESTS = Metric(
-    "anaplat.requests", "counter", ("operation", "outcome"), "requests sent, each attempt counted"
-)
+REQUESTS = Metric("anaplat.requests", "counter", ("operation", "outcome"), "requests sent, each attempt counted")
 RETRIES = Metric("anaplat.retries", "counter", ("operation",), "attempts that follow a failed one")
 RETRY_AFTER = Metric(
     "anaplat.retry_after", "timing", ("operation",), "the wait that an answer's `Retry-After` asked for"
