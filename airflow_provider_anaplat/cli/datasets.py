@@ -105,7 +105,9 @@ def refresh(arguments: Namespace, output: Output) -> None:
     from airflow_provider_anaplat.client.names import find_dataset
     from airflow_provider_anaplat.client.tasks import RefreshCall
     from airflow_provider_anaplat.datasets.refresh import Asked, Refresh, RefreshWish
+    from airflow_provider_anaplat.waiting.wait import check_pace
 
+    check_pace(**{"--poll-interval": arguments.poll_interval, "--timeout": arguments.timeout})
     connection = connection_of(arguments)
     words = (connection.extension(f"refresh_{name}") for name in ("style", "path", "method", "auth_in"))
     call = RefreshCall.of(*words)

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.triggers.base import DEFERRABLE, AnaplatWaitTrigger, plain, result_of
 from airflow_provider_anaplat.waiting.conditions import Condition
 from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
-from airflow_provider_anaplat.waiting.wait import Wait, wait_here
+from airflow_provider_anaplat.waiting.wait import Wait, check_pace, wait_here
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
@@ -72,6 +72,15 @@ class AnaplatWaitingOperator(AnaplatOperator):
         self.success_states = success_states
         self.failure_states = failure_states
         self.unknown_state = unknown_state
+
+    def execute(self, context: Context) -> Any:
+        """Check how to wait, and do the work.
+
+        :raises AirflowFailException: a retry would meet the same mistake again
+        """
+        with no_useless_retry():
+            check_pace(poll_interval=self.poll_interval, timeout=self.timeout)
+        return super().execute(context)
 
     def wait(
         self, context: Context, trigger: type[AnaplatWaitTrigger], carried: Mapping[str, Any], **condition: Any

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from airflow_provider_anaplat.client.metrics import POLLS
-from airflow_provider_anaplat.errors import PASSING_ERRORS, AnaplatError, to_json
+from airflow_provider_anaplat.errors import PASSING_ERRORS, AnaplatError, AnaplatRequestError, to_json
 from airflow_provider_anaplat.waiting.states import State
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "Outcome",
     "Wait",
     "backoff",
+    "check_pace",
     "look",
     "wait_here",
 ]
@@ -52,6 +53,19 @@ class Outcome:
 
 
 _OUTCOMES = {State.DONE: Outcome.DONE, State.FAILED: Outcome.FAILED, State.UNKNOWN: Outcome.UNKNOWN}
+
+
+def check_pace(**seconds: Any) -> None:
+    """See that somebody can wait so: each is a number of seconds above 0.
+
+    :param seconds: how long to wait, and between two looks, by what they are called
+    :raises AnaplatRequestError: one is anything else; a pause of 0 s would be a flood of requests
+    """
+    for name, given in seconds.items():
+        if not isinstance(given, int | float) or not given > 0:
+            raise AnaplatRequestError(
+                f"{name} is {given!r}; it must be a number of seconds above 0. Nothing was sent."
+            )
 
 
 def backoff(interval: float, failures: int, error: Exception | None = None) -> float:

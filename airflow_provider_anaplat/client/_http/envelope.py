@@ -156,7 +156,8 @@ def read_payload(answer: Answer, load: Callable[[Answer], Any] = Answer.parsed) 
     result = envelope.get("result")
     if answer.status == 200 and result == "ok":
         return envelope.get("response")
-    if result == "fail" or (result is None and (answer.status != 200 or _is_flat_error(envelope))):
+    # Whatever a proxy or another release calls its result, its HTTP status says that it is none of success.
+    if result == "fail" or (result != "ok" and answer.status != 200) or (result is None and _is_flat(envelope)):
         _raise_refusal(answer, envelope)
     if result is None:
         raise answer.error(
@@ -191,8 +192,10 @@ def is_token_refused(error: errors.AnaplatError) -> bool:
     return isinstance(error, errors.AnaplatAuthenticationError)
 
 
-def _is_flat_error(envelope: dict[str, Any]) -> bool:
-    return "error_code" in envelope or (_code_of(envelope.get("status")) is not None and "message" in envelope)
+def _is_flat(envelope: dict[str, Any]) -> bool:
+    """Tell whether this is one of the platform's error shapes that have no ``result``."""
+    code = _code_of(envelope.get("status"))
+    return "error_code" in envelope or code in _ERROR_BY_CODE or (code is not None and "message" in envelope)
 
 
 def _raise_redirect(answer: Answer) -> NoReturn:

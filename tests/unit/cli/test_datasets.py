@@ -145,6 +145,16 @@ def test_a_refresh_that_fails_or_lasts_too_long_ends_so(three: Simulator, anapla
     assert (late.code, "Not done within 0.05 s" in late.err) == (6, True)
 
 
+@pytest.mark.parametrize("option", ["--poll-interval", "--timeout"])
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_refresh_takes_no_pace_at_which_nobody_can_wait(
+    three: Simulator, anaplat: Anaplat, option: str, seconds: str
+) -> None:
+    ended = anaplat("refresh", "Sales", "--wait", option, seconds)
+    assert (ended.code, three.ledger) == (2, [])
+    assert f"{option} is {float(seconds)!r}; it must be a number of seconds above 0." in ended.err
+
+
 def test_a_refresh_goes_where_the_extras_say(
     three: Simulator, anaplat: Anaplat, monkeypatch: pytest.MonkeyPatch
 ) -> None:

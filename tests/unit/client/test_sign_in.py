@@ -134,6 +134,8 @@ REFUSALS: dict[str, Fault] = {
     "expired, flatter, with HTTP 401": Fault(
         lambda _: Reply(401, b'{"status":1018,"message":"Not Login or token expired"}')
     ),
+    "expired, without a message": replies.content(b'{"status":1018}'),
+    "HTTP 401 with a result of its own": Fault(lambda _: Reply(401, b'{"result":"error","msg":"unauthorized"}')),
 }
 
 

@@ -130,6 +130,15 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
     assert simulator.ledger == []
 
 
+@pytest.mark.parametrize("pace", [0, -1, "60", None, float("nan")])
+@pytest.mark.parametrize("name", ["poll_interval", "timeout"])
+@pytest.mark.parametrize("kind", [AnaplatCreateDatasetOperator, AnaplatRefreshDatasetOperator])
+def test_a_pace_at_which_nobody_can_wait(run: Run, simulator: Simulator, kind: Any, name: str, pace: Any) -> None:
+    with pytest.raises(AirflowFailException, match=f"{name} is .*above 0"):
+        run(kind, **{name: pace})
+    assert simulator.ledger == []
+
+
 # A part needs its plan.
 @pytest.mark.parametrize("kind", [*(kind for kind in ASKING if kind is not _PartOperator), *SENSORS])
 def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client._http.retries import seconds_of
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
 from airflow_provider_anaplat.simulator import Simulator, replies
-from airflow_provider_anaplat.simulator.replies import Fault
+from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
 REQUEST = CreateDatasetRequest(ac_id="account", name="new", table_query=TableQuery(table="t"))
 
@@ -105,6 +105,21 @@ FAULTS: dict[str, tuple[Fault, type[errors.AnaplatError], type[errors.AnaplatErr
         replies.flat_refusal("not there", code=1002),
         errors.AnaplatNotFoundError,
         errors.AnaplatNotFoundError,
+    ),
+    "flat shape without a message": (
+        replies.content(b'{"status":1002}'),
+        errors.AnaplatNotFoundError,
+        errors.AnaplatNotFoundError,
+    ),
+    "HTTP 500 with a result of its own": (
+        Fault(lambda _: Reply(500, b'{"result":"error"}')),
+        errors.AnaplatServerError,
+        errors.AnaplatOutcomeUnknownError,
+    ),
+    "HTTP 400 with success": (
+        Fault(lambda _: Reply(400, b'{"result":"ok","response":[]}')),
+        errors.AnaplatInvalidAnswerError,
+        errors.AnaplatOutcomeUnknownError,
     ),
     "expired token": (
         replies.refusal("token", code=1018),
