@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 __all__ = [
     "COMMANDS",
@@ -27,13 +27,13 @@ class Argument:
     :param flags: its name, or its options
     :param help: what it does
     :param options: the rest, as argparse takes it
-    :param names_dataset: whether a shell may complete it with the ids and names of datasets
+    :param completes: of what a shell may complete it with the ids and names
     """
 
     flags: tuple[str, ...]
     help: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    names_dataset: bool = False
+    completes: Literal["datasets", "pages"] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,13 @@ class Group:
     commands: tuple[Command, ...]
 
 
-def _argument(*flags: str, help: str, names_dataset: bool = False, **options: Any) -> Argument:  # noqa: A002 - argparse's name
-    return Argument(flags, help, options, names_dataset)
+def _argument(
+    *flags: str,
+    help: str,  # noqa: A002 - argparse's name
+    completes: Literal["datasets", "pages"] | None = None,
+    **options: Any,
+) -> Argument:
+    return Argument(flags, help, options, completes)
 
 
 JSON = _argument("--json", help="print JSON, under the platform's own names", action="store_true")
@@ -71,7 +76,7 @@ CONNECTION = (
     _argument("--url", help="the platform's address, in place of ANAPLAT_URL", metavar="URL"),
     _argument("--token-file", help="a file that holds the application token", metavar="FILE"),
 )
-_DATASET = _argument("dataset", help="id of a dataset, or its whole name", metavar="DATASET", names_dataset=True)
+_DATASET = _argument("dataset", help="id of a dataset, or its whole name", metavar="DATASET", completes="datasets")
 _USERS_FILE = _argument("file", help="CSV with a header, NDJSON or Parquet, by its suffix", metavar="FILE")
 _USERS = (
     _argument("--user", help="id of a user (uId); may come several times", metavar="ID", action="append",
@@ -161,7 +166,7 @@ _REFRESH = (
         "--poll-interval", help="seconds between two looks (10)", metavar="SECONDS", type=float, default=10.0
     ),
 )
-_PAGE = _argument("page", help="id of a page, or its whole name", metavar="PAGE")
+_PAGE = _argument("page", help="id of a page, or its whole name", metavar="PAGE", completes="pages")
 _CALL = (
     _argument("path", help="path below the address; it starts with /public-api/", metavar="PATH"),
     _argument("--body", help="the JSON body without the token; @FILE reads it from a file, @- from stdin",

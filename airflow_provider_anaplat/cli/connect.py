@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from getpass import getpass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatSettingsError
 
@@ -152,13 +152,15 @@ def _extra() -> dict[str, Any]:
     return extra
 
 
-def list_quietly(arguments: Namespace) -> list[Any]:
-    """Return all datasets for a shell's completion, which shows no error and asks for nothing."""
+def list_quietly(arguments: Namespace, what: Literal["datasets", "pages"]) -> list[tuple[str, str | None]]:
+    """Return the ids and names of all for a shell's completion, which shows no error and asks for nothing."""
     has_token = any(os.environ.get(name) for name in ("ANAPLAT_TOKEN", "ANAPLAT_TOKEN_FILE"))
     if not (arguments.conn_id or arguments.token_file or has_token):
         return []
     try:
         client = connection_of(arguments).connect().without_retries()
-        return list(client.list_datasets())
+        if what == "pages":
+            return [(page.pg_id, page.name) for page in client.list_pages()]
+        return [(dataset.ds_id, dataset.name) for dataset in client.list_datasets()]
     except AnaplatError:
         return []

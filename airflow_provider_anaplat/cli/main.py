@@ -9,8 +9,9 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_anaplat.cli.commands import COMMANDS, Command, Group, arguments_of
 from airflow_provider_anaplat.cli.output import Output
@@ -105,16 +106,18 @@ def _add(parent: argparse.ArgumentParser, commands: Sequence[Command | Group]) -
             continue
         for argument in arguments_of(command):
             action = child.add_argument(*argument.flags, help=argument.help, **argument.options)
-            if argument.names_dataset:
-                action.completer = _complete  # type: ignore[attr-defined]  # argcomplete reads it
+            if argument.completes:
+                action.completer = partial(_complete, argument.completes)  # type: ignore[attr-defined]  # argcomplete reads it
         child.set_defaults(command=command)
 
 
-def _complete(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
-    """Return the ids and names of datasets that begin so."""
+def _complete(
+    what: Literal["datasets", "pages"], prefix: str, parsed_args: argparse.Namespace, **_: Any
+) -> list[str]:
+    """Return the ids and names of datasets or pages that begin so."""
     from airflow_provider_anaplat.cli.connect import list_quietly
 
-    words = [word for dataset in list_quietly(parsed_args) for word in (dataset.ds_id, dataset.name)]
+    words = (word for known in list_quietly(parsed_args, what) for word in known)
     return [word for word in words if word and word.startswith(prefix)]
 
 

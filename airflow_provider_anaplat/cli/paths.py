@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 
-def place_for(file: str, file_format: str | None, options: WriteOptions, argument: str = "output_path") -> Place:
+def place_for(file: str, file_format: str | None, options: WriteOptions, argument: str = "FILE") -> Place:
     """Return the place that a person names.
 
     :param file: a local path, or the URL of an object
@@ -25,7 +25,7 @@ def place_for(file: str, file_format: str | None, options: WriteOptions, argumen
     """
     from airflow_provider_anaplat.output.place import place_named
 
-    return place_named(path_for(file), file, file_format, options, argument)
+    return place_named(path_for(file), file, file_format, options, argument, "--format")
 
 
 def path_for(file: str) -> Any:

@@ -73,7 +73,12 @@ class Place:
 
 
 def place_named(
-    path: Any, name: str, file_format: str | None, options: WriteOptions, argument: str = "output_path"
+    path: Any,
+    name: str,
+    file_format: str | None,
+    options: WriteOptions,
+    argument: str = "output_path",
+    format_argument: str = "file_format",
 ) -> Place:
     """Return the place that a user names.
 
@@ -81,6 +86,7 @@ def place_named(
     :param name: what the user wrote as a path
     :param file_format: what the user wrote as a format, where the path's suffix does not say it
     :param argument: what the path is called, for the error
+    :param format_argument: what the format is called there
     :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable
     """
     name, given = name.lower(), f".{file_format}".lower() if file_format else ""
@@ -89,8 +95,9 @@ def place_named(
     found = _FORMAT_BY_SUFFIX.get(suffix)
     if found is None or (compression and not FORMATS[found].compressible):
         raise AnaplatRequestError(
-            f"No format for {path}: end {argument} in one of {', '.join(_FORMAT_BY_SUFFIX)}, or set file_format "
-            f"to one of {', '.join(FORMATS)}. {_COMPRESSIBLE} may end in {' or '.join(COMPRESSIONS)} besides."
+            f"No format for {path}: end {argument} in one of {', '.join(_FORMAT_BY_SUFFIX)}, or set "
+            f"{format_argument} to one of {', '.join(FORMATS)}. {_COMPRESSIBLE} may end in "
+            f"{' or '.join(COMPRESSIONS)} besides."
         )
     return Place(path, FORMATS[found].sink(options), compression)
 

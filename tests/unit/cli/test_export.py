@@ -65,7 +65,7 @@ def test_the_options_are_those_of_the_operator(simulator: Simulator, anaplat: An
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["numbers.xlsx"], "No format"),
+        (["numbers.xlsx"], "end FILE in one of .csv, .ndjson, .jsonl, .parquet, or set --format to one of"),
         (["numbers.csv", "--filter", "[1]"], "--filter must be a JSON object"),
         (["numbers.csv", "--filter", "{"], "--filter must be a JSON object"),
         (["numbers.csv", "--sort-by", "nothing"], "nothing"),

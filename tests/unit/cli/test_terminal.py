@@ -205,6 +205,8 @@ def test_the_shell_completes_ids_and_names(simulator: Simulator) -> None:
 
     assert completed("anaplat show S") == ["Sales", "Stock"]
     assert completed("anaplat export ds") == ["ds1", "ds2"]
+    simulator.platform.pages = [{"pgId": "p1", "name": "Overview"}]
+    assert completed("anaplat cards O") == ["Overview"]
     simulator.inject("list_datasets", replies.http_status(403))
     assert completed("anaplat show S") == []
 
