@@ -19,7 +19,7 @@ COMMON: dict[str, Any] = {
     "catchup": False,
     "is_paused_upon_creation": False,
 }
-WAITING: dict[str, Any] = {"poke_interval": 1, "timeout": 300, "deferrable": True}
+WAITING: dict[str, Any] = {"poke_interval": 1, "timeout": 3600, "deferrable": True}
 
 with DAG(dag_id="triggerer_waits", schedule=None, params={"first": "ds1"}, **COMMON):
     AnaplatDatasetTaskSensor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -176,3 +177,30 @@ def test_a_word_that_is_none(wrong: dict[str, str]) -> None:
 def test_an_id_that_is_none(ds_id: str) -> None:
     with pytest.raises(AnaplatRequestError, match="cannot be an id"):
         RefreshCall().operation(ds_id)
+
+
+NOON, LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:00:05Z"
+
+
+@pytest.mark.parametrize(
+    ("status", "utime", "seen"),
+    [("FINISHED", LATER, True), ("FAILED", NOON, True), ("FINISHED", NOON, False), ("FAILED", LATER, True)],
+)
+def test_either_another_time_or_another_status_shows_that_it_was_accepted(
+    refresh: Any, simulator: Simulator, status: str, utime: str, seen: bool
+) -> None:
+    def listed(status: str, utime: str) -> replies.Fault:
+        shown = [{"dsId": "ds1", "name": "sales", "status": status, "utime": utime}]
+        return replies.content(json.dumps({"result": "ok", "response": shown}).encode())
+
+    simulator.inject("list_datasets", listed("FINISHED", NOON), times=None, when=lambda _: not asked(simulator))
+    simulator.inject("list_datasets", listed(status, utime), times=None, when=lambda _: asked(simulator) > 0)
+    simulator.inject("refresh_dataset", replies.reset())
+
+    if seen:
+        assert not refresh().ask().accepted
+    else:
+        with pytest.raises(AnaplatOutcomeUnknownError):
+            refresh().ask()
+
+    assert asked(simulator) == 1
