@@ -55,15 +55,22 @@ class AnaplatOperator(BaseOperator):
         self.anaplat_conn_id = anaplat_conn_id
 
     def execute(self, context: Context) -> Any:
-        """Check the words among the arguments and the name of the dataset, and do the work.
+        """Check the arguments, and do the work.
 
         :raises AirflowFailException: a retry would meet the same mistake again
         """
         with no_useless_retry():
             check_words(self)
-            if isinstance(self, NamesDataset):
-                self.check_dataset()
+            self.check()
             return self.work(context)
+
+    def check(self) -> None:
+        """See that the arguments can be right, before anything is sent.
+
+        :raises AnaplatRequestError: one cannot
+        """
+        if isinstance(self, NamesDataset):
+            self.check_dataset()
 
     def work(self, context: Context) -> Any:
         """Do what the operator is for; each has its own."""

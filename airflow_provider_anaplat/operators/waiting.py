@@ -73,14 +73,10 @@ class AnaplatWaitingOperator(AnaplatOperator):
         self.failure_states = failure_states
         self.unknown_state = unknown_state
 
-    def execute(self, context: Context) -> Any:
-        """Check how to wait, and do the work.
-
-        :raises AirflowFailException: a retry would meet the same mistake again
-        """
-        with no_useless_retry():
-            check_pace(poll_interval=self.poll_interval, timeout=self.timeout)
-        return super().execute(context)
+    def check(self) -> None:
+        """See that the arguments can be right, and that somebody can wait so."""
+        super().check()
+        check_pace(poll_interval=self.poll_interval, timeout=self.timeout)
 
     def wait(
         self, context: Context, trigger: type[AnaplatWaitTrigger], carried: Mapping[str, Any], **condition: Any
