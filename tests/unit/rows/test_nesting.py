@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_anaplat.rows import decode
 
-DEPTH = 2_000_000
+DEPTH = 200_000
 HEAD = (
     b'{"result":"ok","response":{"dsId":"ds1","rowCount":1,"version":3,"utime":null,'
     b'"columns":[{"name":"a","fdType":"STRING"}],"preview":['
