@@ -16,10 +16,13 @@ _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
 _EXCERPT_LENGTH = 200
 _MOST_READINGS = 200
-_ESCAPED = re.compile(r"[\\%&+\0]")
+_ESCAPED = re.compile(r"[\\%&+\0\x80-\xff]")
 _BACKSLASH = re.compile(
-    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|(.))", re.DOTALL
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))",
+    re.DOTALL,
 )
+_BYTES = re.compile("[\x80-\xff]{2,}")
+_PERCENT_U = re.compile("%u([0-9a-fA-F]{4})")  # which old browsers' scripts write
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SAME_IN_EVERY_FORM = re.compile(r"[A-Za-z0-9_.~-]+")
 
@@ -92,30 +95,59 @@ def _forms(secret: str) -> tuple[str, ...]:
 
 
 def _is_in(readings: Sequence[str], secret: str) -> bool:
-    *_, plain = _readings(secret)
     # Where a secret ends in a backslash, what follows on it in the text is taken for escaped.
-    plain, text = plain.replace("\\", ""), readings[-1].replace("\\", "")
+    plain, text = (_plain(escaped).replace("\\", "") for escaped in (secret, readings[0]))
     return (plain != "" and plain in text) or any(secret in reading for reading in readings)
 
 
 def _readings(text: str) -> Iterator[str]:
-    """Yield what is left of a text as escapes of JSON, HTML and addresses are undone, until there are no more."""
+    """Yield a text, and what is left of it as escapes of JSON, HTML and addresses are undone, in every order.
+
+    Half of an escape may be escaped in another way than the other half.
+    """
+    readings = [text]
+    for reading in readings:  # which grows meanwhile
+        yield reading
+        readings += [undone for undo in _UNDO if (undone := undo(reading)) not in readings]
+
+
+def _plain(text: str) -> str:
+    """Return what is left of a text when no escape is left, undone in the order in which they are mostly made."""
     before = None
     while text != before:
         before = text
-        for undo in (_without_backslashes, html.unescape, unquote_plus):
-            yield (text := undo(text))
+        for undo in _UNDO:
+            text = undo(text)
+    return text
 
 
 def _without_backslashes(text: str) -> str:
-    plain = _BACKSLASH.sub(_character, text).replace("\0", "")
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # halves that were escaped apart
+    return _whole(_BACKSLASH.sub(_character, text).replace("\0", ""))
+
+
+def _whole(text: str) -> str:
+    """Put together halves of characters that were escaped apart."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _character(escape: re.Match[str]) -> str:
-    *codes, plain = escape.groups()
+    *codes, octal, plain = escape.groups()
+    if octal is not None:
+        return chr(int(octal, 8))
     code = next(filter(None, codes), None)
     return _CONTROLS.get(plain, plain) if code is None else chr(min(int(code, 16), sys.maxunicode))
+
+
+def _without_percents(text: str) -> str:
+    return unquote_plus(_whole(_PERCENT_U.sub(lambda escape: chr(int(escape[1], 16)), text)))
+
+
+def _without_bytes(text: str) -> str:
+    """Read as UTF-8 what was read, or escaped, byte by byte."""
+    return _BYTES.sub(lambda read: read.group().encode("latin-1").decode(errors="replace"), text)
+
+
+_UNDO = (_without_backslashes, html.unescape, _without_percents, _without_bytes)
 
 
 def without_half_characters(text: str) -> str:

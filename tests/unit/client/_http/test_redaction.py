@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from urllib.parse import quote, quote_plus
 
@@ -26,6 +26,12 @@ Escape = Callable[[str], str]
 def units(text: str) -> list[int]:
     encoded = text.encode("utf-16-be")
     return [int.from_bytes(encoded[place : place + 2], "big") for place in range(0, len(encoded), 2)]
+
+
+def escaped_half(escapes: Iterable[str]) -> str:
+    """Escape the second half of a text for an address, wherever that begins."""
+    text = "".join(escapes)
+    return text[: len(text) // 2] + "".join(f"%{byte:02x}" for byte in text[len(text) // 2 :].encode())
 
 
 ESCAPES: dict[str, Escape] = {
@@ -49,6 +55,12 @@ ESCAPES: dict[str, Escape] = {
     "HTML, decimal": lambda text: "".join(f"&#{ord(character)};" for character in text),
     "HTML, hexadecimal": lambda text: "".join(f"&#x{ord(character):X};" for character in text),
     "HTML, with zeros": lambda text: "".join(f"&#{ord(character):05};" for character in text),
+    "octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
+    "bytes": lambda text: repr(text.encode())[2:-1],
+    "bytes, one character each": lambda text: text.encode().decode("latin-1"),
+    "percent and u": lambda text: "".join(f"%u{unit:04x}" for unit in units(text)),
+    "half of it twice": lambda text: escaped_half(f"&#{ord(character):05};" for character in text),
+    "half of it in two ways": lambda text: escaped_half(f"\\u{unit:04x}" for unit in units(text)),
     "JSON in HTML": lambda text: html.escape(json.dumps(text)),
     "HTML in an address in JSON": lambda text: json.dumps(quote(html.escape(text))),
 }
