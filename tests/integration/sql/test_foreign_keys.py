@@ -150,6 +150,18 @@ def test_a_rule_that_is_checked_at_the_commit(postgres: Database, load: Any) -> 
     assert stored(postgres, "items") == [*KEPT, (9,)]
 
 
+def test_a_connection_that_breaks_during_the_commit(postgres: Database, load: Any) -> None:
+    end = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END"
+    postgres.run(
+        SALES,
+        f"CREATE FUNCTION hang_up() RETURNS trigger LANGUAGE plpgsql AS $$ {end} $$",
+        "CREATE CONSTRAINT TRIGGER hang_up AFTER INSERT ON sales DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION hang_up()",
+    )
+    with pytest.raises(AnaplatLoadError, match=r"not known whether the rows are there: .*Run the task again"):
+        load()
+
+
 @pytest.mark.parametrize("referred", ["sales", "sales_low"])
 @pytest.mark.parametrize("target", ["sales", "sales_low"])
 def test_foreign_keys_to_a_partitioned_table_or_a_partition(

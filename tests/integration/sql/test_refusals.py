@@ -45,6 +45,14 @@ def test_two_columns_that_are_one_to_the_database(each: Database, load: Any, dat
         load()
 
 
+def test_a_dataset_without_columns(db: Database, load: Any, dataset: Any) -> None:
+    dataset.table = Table.of_rows([], [])
+    db.run("CREATE TABLE sales (a INT)", "INSERT INTO sales VALUES (1)")
+    with pytest.raises(AnaplatLoadError, match="has no columns, so there is nothing to load"):
+        load()
+    assert db.rows("SELECT * FROM sales") == [(1,)]
+
+
 def test_a_column_of_other_case_is_found_where_case_makes_no_difference(db: Database, load: Any) -> None:
     db.run(f"CREATE TABLE sales ({db.quote('N')} INT PRIMARY KEY, {db.quote('HALF')} FLOAT)")
     if db.name == "postgres":

@@ -134,6 +134,15 @@ def test_a_new_plan_begins_when_the_requests_of_the_old_one_have_ended() -> None
     assert max(answered.index(23_000), answered.index(25_000)) < new_plan
 
 
+def test_a_page_has_its_part_of_the_budget() -> None:
+    budget = Budget(256, 50_000, 4, 256)
+    budget.saw(1000, MEGABYTE)
+
+    # 32 MB are what threads and buffers take; of the rest, four answers and room for 24 more get equal parts.
+    assert budget.rows() == (256 - 32) // (4 + 24) * 1000
+    assert budget.most_bytes == 12 * MEGABYTE
+
+
 def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
     budget = Budget(64, 50_000, 8, 256)
     budget.saw(1, 10 * MEGABYTE)

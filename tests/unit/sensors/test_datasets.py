@@ -185,6 +185,11 @@ def test_it_looks_before_it_gives_up(wait: Wait, simulator: Simulator) -> None:
     assert wait(timeout=0)["status"] == "FINISHED"
 
 
+def test_the_last_look_may_come_an_interval_late(wait: Wait, simulator: Simulator) -> None:
+    statuses(simulator, ["处理中", "FINISHED"])
+    assert wait(timeout=0.2, poke_interval=0.6)["status"] == "FINISHED"
+
+
 def test_a_long_retry_after_does_not_outlast_the_time_out(wait: Wait, simulator: Simulator) -> None:
     simulator.inject("list_datasets", replies.http_status(429, retry_after="86400"), times=None)
     with pytest.raises(AirflowSensorTimeout):

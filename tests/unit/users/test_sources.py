@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from upath import UPath
 
 from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceChangedError, AnaplatSourceError
 from airflow_provider_anaplat.users.checks import CheckedUsers
-from airflow_provider_anaplat.users.sources import ListSource, file_source
+from airflow_provider_anaplat.users.sources import ListSource, QuerySource, file_source
 
 ADA = {
     "loginId": "ada",
@@ -233,3 +236,13 @@ def test_a_file_is_not_read_at_once(name: str, tmp_path: Path) -> None:
 def test_a_list_keeps_its_numbers() -> None:
     with pytest.raises(AnaplatInvalidUsersError, match=r"users\[1\]\.name: Input should be a valid string"):
         CheckedUsers(ListSource([{"loginId": "a"}, {"loginId": "b", "name": 1}]))
+
+
+def test_the_rows_of_a_query_are_counted_from_one() -> None:
+    @contextmanager
+    def execute() -> Iterator[tuple[list[str], sqlite3.Cursor]]:
+        with closing(sqlite3.connect(":memory:")) as database:
+            yield ["loginId", "name"], database.execute("SELECT 'a', 'Ann' UNION ALL SELECT '', 'Bob'")
+
+    with pytest.raises(AnaplatInvalidUsersError, match="row 2, loginId"):
+        CheckedUsers(QuerySource(execute))
