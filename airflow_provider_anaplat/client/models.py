@@ -49,6 +49,12 @@ def _read_epoch_millis(value: Any) -> Any:
         raise ValueError("no moment that a calendar has") from error
 
 
+def _read_count(value: Any) -> Any:
+    if isinstance(value, bool):  # which would be read as 0 or 1
+        raise ValueError("true or false is no count")
+    return value
+
+
 def _write_timestamp(value: datetime | None) -> str | None:
     if value is None:
         return None
@@ -69,7 +75,7 @@ EpochMillis = Annotated[
     PlainSerializer(_write_epoch_millis, when_used="json"),
 ]
 
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0)]
 
 
 class _Record(BaseModel):

@@ -23,7 +23,7 @@ import arro3.io
 import polars as pl
 from arro3.core import DataType, Field, Schema
 
-from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
+from airflow_provider_anaplat.client._http.envelope import Answer, memory_of, read_payload
 from airflow_provider_anaplat.client._http.redaction import redact
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
@@ -44,6 +44,7 @@ _NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
 _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
+_UNCUT = 4  # times the size of a slice; few rows are so much larger
 # Bytes of a slice for each column, of which a slice of few rows takes more than the rows do.
 _SLICE_PER_COLUMN = 2500
 # What is read of an answer beside its rows.
@@ -123,17 +124,20 @@ class Head:
     rows: tuple[int, int] | None
     answer: Answer = field(repr=False)
 
-    def page(self, each: Map = map) -> Page:
+    def page(self, each: Map = map, most_rows: int | None = None) -> Page:
         """Return the page with its rows.
 
         :param each: reads the slices of the rows; an executor's ``map`` does so in its threads
+        :param most_rows: how many are wanted at most; where there are more, some more are read, and not all
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
         names = tuple(column.name for column in self.columns)
         frame = None
         if self.rows is not None:
-            frame = _arrow_frame(self.answer.body, *self.rows, names, each)
+            frame = _arrow_frame(
+                self.answer.body, *self.rows, names, each, most_memory=self.answer.most_memory, most_rows=most_rows
+            )
         if frame is None:
             (frame,) = each(lambda answer: _exact_frame(answer, names), [self.answer])
         return Page(frame, self.columns, self.snapshot)
@@ -192,22 +196,37 @@ def _envelope(answer: Answer, start: int, end: int) -> Any:
 
 
 def _arrow_frame(
-    body: bytes, start: int, end: int, names: tuple[str, ...], each: Map = map, size: int = _SLICE
+    body: bytes,
+    start: int,
+    end: int,
+    names: tuple[str, ...],
+    each: Map = map,
+    size: int = _SLICE,
+    most_memory: int | None = None,
+    most_rows: int | None = None,
 ) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
     size = max(size, _SLICE_PER_COLUMN * len(names)) if size == _SLICE else size
+    slices = list(_slices(body, start, end, size))
+    # What cannot be cut is one row, or no rows at all, of which Arrow would take ten times the memory.
+    uncut = max(map(len, slices)) > _UNCUT * size
+    if uncut and most_memory is not None and memory_of(body) > most_memory:
+        return None
     odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
-    frames = []
+    frames, rows = [], 0
     columns = _columns(names)
 
     def read(text: memoryview) -> pl.DataFrame | None:
         for_python = odd and _NOT_FOR_ARROW.search(text) is not None
         return _slice_frame(_python_rows(text) if for_python else _arrow_rows(text), columns)
 
-    for frame in each(read, _slices(body, start, end, size)):
+    for frame in each(read, slices):
         if frame is None:
             return None
         frames.append(frame)
+        rows += frame.height
+        if most_rows is not None and rows > most_rows:
+            break
     return pl.concat(frames, rechunk=False)
 
 

@@ -262,10 +262,10 @@ class PageReader:
         return self._decoded_page(head, offset, limit), limit
 
     def _decoded_page(self, head: Head, offset: int, limit: int) -> Page:
-        page = head.page(self._decoder.map)
+        page = head.page(self._decoder.map, limit)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
-                f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and {page.frame.height:,} came."
+                f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and more came."
             )
         self.budget.saw(page.frame.height, len(head.answer.body))
         return page

@@ -189,6 +189,14 @@ def test_a_count_below_zero_is_no_answer(
     assert (tmp_path / "rows.csv").read_text() == "before"
 
 
+@pytest.mark.parametrize("count", [True, False, 1.5, "many"])
+def test_what_is_no_number_is_no_count(client: AnaplatClient, simulator: Simulator, count: Any) -> None:
+    simulator.platform.add_dataset("numbers", numbers(1))
+    simulator.inject("read_rows", said_instead(rowCount=count))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="rowCount"):
+        read(client)
+
+
 @pytest.mark.parametrize("offset", [0, 20])
 def test_rows_of_another_dataset_are_refused(client: AnaplatClient, simulator: Simulator, offset: int) -> None:
     simulator.platform.add_dataset("numbers", numbers(40))
