@@ -33,7 +33,7 @@ PACKAGE = Path("airflow_provider_anaplat")
 # Where a room has tests, besides its folder of tests/unit.
 TESTS_BESIDES = {
     "access": ["tests/unit/operators/test_access.py", "tests/unit/operators/test_access_changes.py"],
-    "rows": ["tests/unit/operators/test_if_unchanged.py"],
+    "rows": ["tests/unit/operators/test_if_unchanged.py", "tests/unit/operators/test_cards.py"],
     "sql": ["tests/integration/sql"],
     "transfers": ["tests/integration/sql"],
 }

@@ -7,7 +7,6 @@ import pytest
 from airflow_provider_anaplat._airflow.task_state import folder_state
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError, AnaplatOutputError
 from airflow_provider_anaplat.state import FolderStateStore
-from airflow_provider_anaplat.users.ledger import UserLedger
 
 
 class Task:
@@ -79,43 +78,3 @@ def test_a_value_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) ->
     with pytest.raises(AnaplatOutputError, match=r"a\.json"):
         FolderStateStore(tmp_path).set("a", 1)
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
-
-
-def noted(folder: Path) -> FolderStateStore:
-    """Return what two batches that were created and one whose answer is missing leave behind."""
-    store = FolderStateStore(folder)
-    ledger = UserLedger(store)
-    for login_id in ("ada", "blaise"):
-        ledger.begin([login_id])
-        ledger.created_now([login_id])
-    ledger.begin(["carl"])
-    return store
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize(
-    "damage", ["", "null", "7", "[]", "{}", '{"state":"created"}', '{"state":"sent","loginIds":[]}',
-    '{"state":"created","loginIds":"ada"}', '{"state":"created","loginIds":[7]}', None],
-)  # fmt: skip
-def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
-    tmp_path: Path, number: int, damage: str | None
-) -> None:
-    store = noted(tmp_path)
-    path = tmp_path / f"anaplat_users_00000{number}.json"
-    path.unlink() if damage is None else path.write_text(damage)
-    with pytest.raises(AnaplatDamagedStateError, match=f"anaplat_users_00000{number}"):
-        UserLedger(store)
-
-
-def test_a_batch_that_was_refused_makes_room_for_the_next(tmp_path: Path) -> None:
-    store = noted(tmp_path)
-    ledger = UserLedger(store)
-    ledger.resolve(["carl"])
-    ledger.begin(["dora"])
-    ledger.refused()
-    again = UserLedger(store)
-
-    assert (list(again.created), again.in_doubt, again.batches) == (["ada", "blaise", "carl"], [], 3)
-
-    again.begin(["emmy"])
-    assert UserLedger(store).in_doubt == ["emmy"]

@@ -187,16 +187,21 @@ def test_a_budget_for_a_card_that_is_too_small_is_refused(simulator: Simulator, 
     assert simulator.requests("read_card") == []
 
 
-def test_a_cell_that_its_type_cannot_hold_is_named_or_null(simulator: Simulator, tmp_path: Path) -> None:
+def test_a_cell_that_its_type_cannot_hold_is_named_or_null(
+    simulator: Simulator, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     simulator.platform.add_card("average", Table.of_rows([("n", "INT")], [["1"], ["1.5"]]))
     with pytest.raises(AnaplatCellError, match=r"'n', row 2 .* '1.5' is not a INT"):
         export(tmp_path / "card.parquet")
 
     export(tmp_path / "card.parquet", on_cast_error="null")
     assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == [1, None]
+    assert "1 cells did not fit" in caplog.text
 
+    caplog.clear()
     export(tmp_path / "card.csv")
     assert (tmp_path / "card.csv").read_text() == "n\n1\n1.5\n"
+    assert "did not fit" not in caplog.text
 
 
 def test_csv_as_people_want_it(simulator: Simulator, tmp_path: Path) -> None:
