@@ -67,7 +67,7 @@ def one_page_twice(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("page_size", [20, 100, 300, 500])
-@pytest.mark.parametrize("rows_per_answer", [20, 60, 50_000])
+@pytest.mark.parametrize("rows_per_answer", [20, 50_000])
 @pytest.mark.parametrize("change", [ignored, at_most(850), at_most(100), at_most(500), never_beyond_a_full_page])
 def test_rows_that_come_again_are_not_published(
     client: AnaplatClient, simulator: Simulator, change: Change, page_size: int, rows_per_answer: int
@@ -130,9 +130,9 @@ def test_more_rows_than_were_asked_for_are_refused(
         client.read_rows("ds1", limit=10)
 
 
-@pytest.mark.parametrize("page_size", [1, 3, 10, 25, 30, 49, 50, 51])
+@pytest.mark.parametrize("page_size", [1, 3, 25, 49, 50, 51])
 @pytest.mark.parametrize("rows_per_answer", [2, 7, 50_000])
-@pytest.mark.parametrize("distinct", [1, 2, 5])
+@pytest.mark.parametrize("distinct", [1, 2])
 def test_rows_that_are_equal_are_all_read(
     client: AnaplatClient, simulator: Simulator, page_size: int, rows_per_answer: int, distinct: int
 ) -> None:
