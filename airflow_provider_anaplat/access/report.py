@@ -86,8 +86,8 @@ class AccessSummary:
         user_id, error = next(iter(self.failed.items()))
         raise (AnaplatAccessReportError if self.may_pass else AnaplatAccessRefusedError)(
             f"The rights of {len(self.failed):,} users could not be read; those of {self.users:,} are in the "
-            f"file. The first was {user_id!r}: {error} The log names the others. Correct user_ids or mend what is "
-            "wrong, or set on_user_error to 'report' to let such a task succeed."
+            f"file. The first was {user_id!r}: {error} The log names the others. Correct user_ids or the cause, "
+            "or set on_user_error to 'report' to let such a task succeed."
         )
 
 

@@ -13,7 +13,7 @@ from airflow_provider_anaplat.output.formats import WriteOptions
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.cli.output import Printer
     from airflow_provider_anaplat.output.place import Place
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def access(arguments: Namespace, output: Output) -> None:
+def access(arguments: Namespace, output: Printer) -> None:
     """Write the report; then fail, where the rights of some users could not be read."""
     query = AccessQuery(user_ids(arguments), arguments.page_types)
     options = WriteOptions(csv_formulas=arguments.csv_formulas)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.cli.output import Printer
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.models import Column, Dataset
 
@@ -32,7 +32,7 @@ _MOST_POLL_FAILURES = 10
 _LONGEST_PAUSE = 10.0  # seconds between two looks after a lost answer
 
 
-def datasets(arguments: Namespace, output: Output) -> None:
+def datasets(arguments: Namespace, output: Printer) -> None:
     """List datasets, by name."""
     with client_for(arguments, output) as client:
         found = [dataset for dataset in client.list_datasets() if _is_wanted(dataset, arguments)]
@@ -53,7 +53,7 @@ def datasets(arguments: Namespace, output: Output) -> None:
     output.table([dataset.summary() for dataset in found], names, rows)
 
 
-def show(arguments: Namespace, output: Output) -> None:
+def show(arguments: Namespace, output: Printer) -> None:
     """Show a dataset."""
     from airflow_provider_anaplat.client.names import find_dataset
 
@@ -75,7 +75,7 @@ def show(arguments: Namespace, output: Output) -> None:
     output.result(value, _described(dataset, state, columns, may_export))
 
 
-def head(arguments: Namespace, output: Output) -> None:
+def head(arguments: Namespace, output: Printer) -> None:
     """Show the first rows of a dataset, as the platform writes them."""
     from airflow_provider_anaplat.client.names import find_dataset
 
@@ -99,7 +99,7 @@ def head(arguments: Namespace, output: Output) -> None:
     output.table(value, [column.name for column in data.columns], data.preview)
 
 
-def refresh(arguments: Namespace, output: Output) -> None:
+def refresh(arguments: Namespace, output: Printer) -> None:
     """Have a dataset updated and, where asked to, wait until it is."""
     from airflow_provider_anaplat.cli.connect import connection_of
     from airflow_provider_anaplat.client.names import find_dataset

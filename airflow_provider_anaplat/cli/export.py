@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.progress import Progress
 
-    from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.cli.output import Printer
     from airflow_provider_anaplat.output.files import Written
     from airflow_provider_anaplat.rows.pages import PageReader
     from airflow_provider_anaplat.rows.targets import Target
@@ -34,7 +34,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 
-def export(arguments: Namespace, output: Output) -> None:
+def export(arguments: Namespace, output: Printer) -> None:
     """Export the rows of a dataset."""
     options = WriteOptions(
         delimiter=arguments.delimiter, encoding=arguments.encoding, csv_formulas=arguments.csv_formulas
@@ -75,7 +75,7 @@ def _result(ds_id: str, file: str, summary: ExportSummary) -> dict[str, Any]:
     }
 
 
-def _watched(target: Target, output: Output) -> AbstractContextManager[Target]:
+def _watched(target: Target, output: Printer) -> AbstractContextManager[Target]:
     return _Bar(target, output) if output.is_interactive() else nullcontext(target)
 
 
@@ -86,7 +86,7 @@ class _Bar(AbstractContextManager["Target"]):
     :param output: whose terminal shows the bar
     """
 
-    def __init__(self, target: Target, output: Output) -> None:
+    def __init__(self, target: Target, output: Printer) -> None:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         self._target = target

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from airflow_provider_anaplat.cli.commands import COMMANDS, Command, Group, arguments_of
-from airflow_provider_anaplat.cli.output import Output
+from airflow_provider_anaplat.cli.output import Printer
 
 __all__ = [
     "main",
@@ -65,7 +65,7 @@ def read_airflows_connections() -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out a command that was parsed, and return its exit code; an error is told, without a traceback."""
-    output = Output(as_json=arguments.json)
+    output = Printer(as_json=arguments.json)
     module, _, name = arguments.command.run.partition(":")
     try:
         function = getattr(import_module(f"{__package__}.{module}"), name)

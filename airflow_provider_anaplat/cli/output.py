@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NULL",
-    "Output",
+    "Printer",
     "named",
     "printable",
 ]
@@ -26,7 +26,7 @@ _PACKAGE = __name__.partition(".")[0]
 NULL = "null"
 
 
-class Output:
+class Printer:
     """Writes results and messages, with what is secret of the connection masked.
 
     :param as_json: whether results and errors are JSON
@@ -136,7 +136,7 @@ class Output:
 
 
 class _ToOutput(logging.Handler):
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Printer) -> None:
         super().__init__()
         self._output = output
 

@@ -12,7 +12,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.cli.output import Printer
 
 __all__ = [
     "call",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-def test(arguments: Namespace, output: Output) -> int:
+def test(arguments: Namespace, output: Printer) -> int:
     """Try each layer of the connection, and return the exit code of the one that is not good."""
     from airflow_provider_anaplat.cli.connect import connection_of
     from airflow_provider_anaplat.cli.exits import exit_code
@@ -34,7 +34,7 @@ def test(arguments: Namespace, output: Output) -> int:
     return 0 if error is None else exit_code(error)
 
 
-def pages(arguments: Namespace, output: Output) -> None:
+def pages(arguments: Namespace, output: Printer) -> None:
     """List pages, by name."""
     from airflow_provider_anaplat.cli.datasets import is_named
 
@@ -52,7 +52,7 @@ def pages(arguments: Namespace, output: Output) -> None:
     output.table(value, ("id", "name", "folder", "type", "owner"), rows)
 
 
-def cards(arguments: Namespace, output: Output) -> None:
+def cards(arguments: Namespace, output: Printer) -> None:
     """List the cards of a page, in its order."""
     from airflow_provider_anaplat.client.names import one_named
 
@@ -64,7 +64,7 @@ def cards(arguments: Namespace, output: Output) -> None:
     output.table(value, ("id", "name", "type"), [(card.cd_id, card.name, card.cd_type) for card in found])
 
 
-def call(arguments: Namespace, output: Output) -> None:
+def call(arguments: Namespace, output: Printer) -> None:
     """Call an operation, and print its response as JSON."""
     from airflow_provider_anaplat.client._http.redaction import without_secrets
 

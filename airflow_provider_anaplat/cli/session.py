@@ -14,7 +14,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.cli.output import Printer
     from airflow_provider_anaplat.client import AnaplatClient
 
 __all__ = [
@@ -26,13 +26,13 @@ __all__ = [
 
 
 @contextmanager
-def client_for(arguments: Namespace, output: Output) -> Iterator[AnaplatClient]:
+def client_for(arguments: Namespace, output: Printer) -> Iterator[AnaplatClient]:
     """Give a client of the platform that the command line names, and close it in the end."""
     with closing(connected(connection_of(arguments), output)) as client:
         yield client
 
 
-def connected(connection: Connection, output: Output) -> AnaplatClient:
+def connected(connection: Connection, output: Printer) -> AnaplatClient:
     """Return a client; from then on, what is secret of it is in no output."""
     client = connection.connect()
     output.hide = client.masked

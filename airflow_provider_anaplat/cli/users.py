@@ -20,7 +20,7 @@ from airflow_provider_anaplat.users.sources import UserSource, file_source
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_anaplat.cli.output import Output
+    from airflow_provider_anaplat.cli.output import Printer
 
 __all__ = [
     "check",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def check(arguments: Namespace, output: Output) -> None:
+def check(arguments: Namespace, output: Printer) -> None:
     """Name all problems of a file of users."""
     source = file_source(path_for(arguments.file))
     count = 0
@@ -53,7 +53,7 @@ def check(arguments: Namespace, output: Output) -> None:
     output.say(f"{count:,} users of {source} are fit to be sent; nothing was.")
 
 
-def create(arguments: Namespace, output: Output) -> None:
+def create(arguments: Namespace, output: Printer) -> None:
     """Create the users of a file, after a question."""
     if arguments.batch_size < 1:
         raise AnaplatRequestError("--batch-size must be at least 1. Nothing was sent.")
@@ -92,7 +92,9 @@ def _ask(question: str) -> None:
     :raises AnaplatRequestError: nobody is there, or does not agree
     """
     if not sys.stdin.isatty():
-        raise AnaplatRequestError(f"{question} Nobody is there to ask: give --yes. Nothing was sent.")
+        raise AnaplatRequestError(
+            f"{question} There is no terminal to ask for confirmation: pass --yes. Nothing was sent."
+        )
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -178,13 +178,13 @@ def _cells(answer: Answer, number: int, row: list[Any], width: int | None) -> It
 
 
 def _check_whole(answer: Answer, columns: list[Column], rows: list[list[str | None]]) -> None:
-    """Refuse half a character, which no file can hold."""
+    """Refuse an unpaired surrogate, which no file can hold."""
     if b"\\u" not in answer.body and b"\xed" not in answer.body:
         return
     try:
         json.dumps([[column.name + column.fd_type for column in columns], rows], ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise _other_shape(answer, "half a character is in a title or a cell") from None
+        raise _other_shape(answer, "an unpaired surrogate is in a title or a cell") from None
 
 
 def _fits(side: Any, dimensions: list[Any]) -> bool:

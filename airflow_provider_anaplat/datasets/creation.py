@@ -195,7 +195,7 @@ class Creation:
         return datasets[0] if datasets else None
 
     def _adopt(self, dataset: Dataset, why: str) -> CreationTask:
-        log.info("Dataset %s (%r, %s) is taken: %s it", dataset.ds_id, dataset.name, dataset.status, why)
+        log.info("Dataset %s (%r, %s) is adopted: %s it", dataset.ds_id, dataset.name, dataset.status, why)
         task = CreationTask(ds_id=dataset.ds_id, status=dataset.status)
         self._note_created(task)
         return task

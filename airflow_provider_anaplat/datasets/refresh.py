@@ -48,7 +48,7 @@ class RefreshWish:
     :param ds_id: id of the dataset
     :param call: how the platform is asked
     :param body: the request's body, without the token; None for none
-    :param if_running: where an update runs already: ``follow`` it, ``fail``, or ``request`` one more
+    :param if_running: if an update is already running: ``follow`` it, ``fail``, or ``request`` one more
     :param in_doubt: where the answer was lost and no update is seen: ``fail``, so that a person looks, or let a
         repetition ``resend`` the request
     :param since: an update that ended since then is the one that is asked for; None where only the store tells
@@ -101,10 +101,10 @@ class Refresh:
         self._wish = wish
 
     def ask(self) -> Asked:
-        """Have the platform update the dataset, unless an earlier attempt has or an update runs already.
+        """Have the platform update the dataset, unless an earlier attempt has, or an update is already running.
 
         :raises AnaplatNotFoundError: the dataset is not in the list
-        :raises AnaplatNeedsAPersonError: an update runs already, and ``if_running`` is ``fail``
+        :raises AnaplatNeedsAPersonError: an update is already running, and ``if_running`` is ``fail``
         :raises AnaplatOutcomeUnknownError: the answer was lost, and no update is seen
         :raises AnaplatNotSeenError: the same, where ``in_doubt`` is ``resend``
         :raises AnaplatError: the platform refuses, or does not answer
@@ -159,10 +159,10 @@ class Refresh:
         if self._is_running(dataset) and self._wish.if_running != "request":
             if self._wish.if_running == "fail":
                 raise AnaplatNeedsAPersonError(
-                    f"Dataset {self._wish.ds_id} is {dataset.status!r}: an update runs already. Wait until it "
-                    "has ended, or let if_running be 'follow' or 'request'."
+                    f"Dataset {self._wish.ds_id} is {dataset.status!r}: an update is already running. Wait "
+                    "until it ends, or use if_running='follow' or if_running='request'."
                 )
-            log.info("Dataset %s is %r: following the update that runs", self._wish.ds_id, dataset.status)
+            log.info("Dataset %s is %r: following the running update", self._wish.ds_id, dataset.status)
             # When the platform sets `utime` of an update that runs is not known: its end is its status alone.
             return self._note(Asked(summary, None, accepted=True))
         self._let_second_pass(dataset.utime)

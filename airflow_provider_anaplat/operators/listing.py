@@ -90,7 +90,7 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
         with closing(self.client()) as client:
             listed = client.list_datasets()
         found = wanted.select(listed)
-        self.log.info("%d of %d datasets fit", len(found), len(listed))
+        self.log.info("%d of %d datasets match", len(found), len(listed))
         for dataset in found:
             self.log.info("Dataset %s: %r in directory %s", dataset.ds_id, dataset.name, dataset.parent_dir_id)
         return [dataset.ds_id for dataset in found]

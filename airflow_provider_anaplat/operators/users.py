@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client.client import PasswordEncoding
     from airflow_provider_anaplat.state import StateStore
-    from airflow_provider_anaplat.users.provision import ExistingUsers, InDoubt, OnRejected, Rules
+    from airflow_provider_anaplat.users.provision import InDoubt, OnExisting, OnRejected, Rules
     from airflow_provider_anaplat.users.sources import UserSource
 
 __all__ = [
@@ -135,7 +135,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         sql_conn_id: str | None = None,
         user_property_type: int | None = None,
         batch_size: int = 200,
-        existing_users: ExistingUsers = "error",
+        existing_users: OnExisting = "error",
         isolate_rejected: bool = False,
         on_rejected: OnRejected = "fail",
         in_doubt: InDoubt = "fail",
@@ -206,7 +206,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
             return QuerySource(partial(query, self.sql_conn_id, self.users_sql))
         if isinstance(self.users, str) or not isinstance(self.users, Sequence):
             raise AirflowFailException(
-                f"users is a {type(self.users).__name__} where a list of dictionaries is due. A template renders "
+                f"users is a {type(self.users).__name__}; it must be a list of dictionaries. A template renders "
                 "to text unless the DAG has render_template_as_native_obj=True; give the list or task.output."
             )
         return ListSource(self.users)

@@ -71,7 +71,7 @@ def _whole_lines(lines: IO[str]) -> Iterator[str]:
     """Yield the lines; whoever writes a row ends it."""
     for line in lines:
         if not line.endswith("\n"):
-            raise DamagedFileError("it ends amid a row")
+            raise DamagedFileError("it ends in the middle of a row")
         yield line
 
 

@@ -34,7 +34,7 @@ from airflow_provider_anaplat.output.schema import unique_names
 __all__ = [
     "Head",
     "Map",
-    "Page",
+    "RowPage",
     "Snapshot",
     "read_head",
 ]
@@ -95,7 +95,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class Page:
+class RowPage:
     """Rows of a dataset.
 
     :param frame: the cells as texts and nulls, under unique column names
@@ -124,7 +124,7 @@ class Head:
     rows: tuple[int, int] | None
     answer: Answer = field(repr=False)
 
-    def page(self, each: Map = map, most_rows: int | None = None) -> Page:
+    def page(self, each: Map = map, most_rows: int | None = None) -> RowPage:
         """Return the page with its rows.
 
         :param each: reads the slices of the rows; an executor's ``map`` does so in its threads
@@ -140,7 +140,7 @@ class Head:
             )
         if frame is None:
             (frame,) = each(lambda answer: _exact_frame(answer, names), [self.answer])
-        return Page(frame, self.columns, self.snapshot)
+        return RowPage(frame, self.columns, self.snapshot)
 
 
 def read_head(answer: Answer, ds_id: str | None = None) -> Head:
@@ -169,7 +169,7 @@ def read_head(answer: Answer, ds_id: str | None = None) -> Head:
     columns = tuple(data.columns)
     types = tuple((column.name, column.fd_type) for column in columns)
     if not all(_is_unicode(text) for names_and_types in types for text in names_and_types):
-        raise answer.error(AnaplatInvalidAnswerError, "half a character is in the name or type of a column.")
+        raise answer.error(AnaplatInvalidAnswerError, "an unpaired surrogate is in the name or type of a column.")
     snapshot = Snapshot(data.version, utime, data.row_count, types)
     return Head(columns, snapshot, data.parent_dir_id, None if envelope is None else rows, answer)
 
@@ -245,7 +245,7 @@ def _python_rows(text: memoryview) -> pl.Series | None:
         rows = _load(b"".join((b"[", text, b"]")).decode())  # as bytes, Python would guess the encoding
         if all(type(row) is list and all(cell is None or type(cell) is str for cell in row) for row in rows):
             return pl.Series(rows, dtype=pl.List(pl.String))
-    except (ValueError, RecursionError, *_REFUSALS):  # also of half a character
+    except (ValueError, RecursionError, *_REFUSALS):  # also of an unpaired surrogate
         pass
     return None
 
@@ -305,7 +305,7 @@ def _exact_frame(answer: Answer, names: tuple[str, ...]) -> pl.DataFrame:
         rows = _exact_rows(_rows_of(read_payload(answer, _exactly)), names, answer)
     except _TooDeepError:
         raise answer.error(
-            AnaplatInvalidAnswerError, "lists or objects are nested too deep for what the platform promises."
+            AnaplatInvalidAnswerError, "lists or objects are nested too deep for the contract."
         ) from None
     return _frame(rows, _columns(names))
 
@@ -360,7 +360,7 @@ def _kind(cell: Any, answer: Answer) -> str:
     except RecursionError:
         text = "nested too deep to be shown"
     shown = redact(text, answer.secrets)[:80]  # in this order: no secret is known by its half
-    return f"{shown} ({'half a character' if isinstance(cell, str) else type(cell).__name__})"
+    return f"{shown} ({'an unpaired surrogate' if isinstance(cell, str) else type(cell).__name__})"
 
 
 @lru_cache(maxsize=4)  # where columns are many, making these takes longer than a page's rows

@@ -16,7 +16,7 @@ from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTE
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatRequestError
 from airflow_provider_anaplat.output.schema import Caster
-from airflow_provider_anaplat.rows.decode import Page, Snapshot
+from airflow_provider_anaplat.rows.decode import RowPage, Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.progress import ExportProgress
 from airflow_provider_anaplat.rows.targets import Target
@@ -113,7 +113,7 @@ def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
     progress = ExportProgress(plan.query.ds_id, reader.expected_rows, reader.budget)
 
-    def frame(page: Page) -> pl.DataFrame:
+    def frame(page: RowPage) -> pl.DataFrame:
         progress.add(page.frame.height)
         first_row = plan.query.offset + progress.rows - page.frame.height
         return caster.cast(page.frame, first_row) if target.typed else page.frame

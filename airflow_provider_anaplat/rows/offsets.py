@@ -77,7 +77,7 @@ class OffsetCheck:
         if not behind.is_empty():
             raise AnaplatRowCountError(
                 f"{self._what}: the platform counts {row_count:,} rows, and gives more from offset "
-                f"{row_count:,} on: either it counts too few, or it does not heed the offset and repeats rows. "
+                f"{row_count:,} on: either it counts too few, or it ignores the offset and repeats rows. "
                 "Nothing was published; report this to the platform's administrator."
             )
 
@@ -88,7 +88,7 @@ class OffsetCheck:
         if again.is_empty() or not again.equals(frame.slice(1, again.height)):
             raise AnaplatInvalidAnswerError(
                 f"{self._what}: the page at offset {offset:,} begins like an earlier one, and its rows "
-                f"are others when asked for from offset {offset + 1:,} on: the platform does not heed the offset, "
-                "or its order changes. Nothing was published; give the rows an order (sort_by, or the card's "
+                f"are others when asked for from offset {offset + 1:,} on: the platform ignores the offset, or "
+                "its order changes. Nothing was published; give the rows an order (sort_by, or the card's "
                 "own), or report this to the platform's administrator."
             )

@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRowCountError,
 )
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
-from airflow_provider_anaplat.rows.decode import Head, Page, Snapshot, read_head
+from airflow_provider_anaplat.rows.decode import Head, RowPage, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
 __all__ = [
@@ -74,7 +74,7 @@ class _Segment:
 
     end: int
     turn: threading.Event
-    pages: Future[list[tuple[Page, int]]]
+    pages: Future[list[tuple[RowPage, int]]]
 
 
 class PageReader:
@@ -123,7 +123,7 @@ class PageReader:
         self._check_snapshot(first)
         self.expected_rows = self._within(query.offset, max(0, self.snapshot.row_count - query.offset))
 
-    def pages(self) -> Generator[Page]:
+    def pages(self) -> Generator[RowPage]:
         """Yield the pages in their order, each once; the stream can be read once.
 
         :raises AnaplatDatasetChangedError: the dataset was updated in between
@@ -135,7 +135,7 @@ class PageReader:
         finally:
             self._decoder.shutdown(wait=False)
 
-    def _all(self) -> Iterator[Page]:
+    def _all(self) -> Iterator[RowPage]:
         if self._query.max_rows != 0:
             yield from self._planned()
         if self._query.filter is not None:
@@ -143,7 +143,7 @@ class PageReader:
         self._check_count()
         self._offsets.look_behind(self.snapshot.row_count)
 
-    def _planned(self) -> Iterator[Page]:
+    def _planned(self) -> Iterator[RowPage]:
         """Yield the pages up to the expected end."""
         end = self._query.offset + max(self.expected_rows, 1)  # the first page is read whatever is expected
         ahead = deque([self._first_segment()])
@@ -158,11 +158,11 @@ class PageReader:
         """Return the first page, decoded, since its weight says how many rows the others may have."""
         head, limit = self._first.pop()
         page = self._decoded_page(head, self._query.offset, limit)
-        pages: Future[list[tuple[Page, int]]] = Future()
+        pages: Future[list[tuple[RowPage, int]]] = Future()
         pages.set_result([(page, limit)])
         return _Segment(self._query.offset + page.frame.height, threading.Event(), pages)
 
-    def _ahead(self, ahead: deque[_Segment], end: int) -> Iterator[Page]:
+    def _ahead(self, ahead: deque[_Segment], end: int) -> Iterator[RowPage]:
         """Yield pages, several requests ahead of the one that is yielded, until one is not what was planned.
 
         :param ahead: what is read already
@@ -199,7 +199,7 @@ class PageReader:
 
     def _segment(
         self, start: int, end: int, asked_end: int, turn: threading.Event, stopped: threading.Event
-    ) -> list[tuple[Page, int]]:
+    ) -> list[tuple[RowPage, int]]:
         """Read rows from start to end; a page shorter than asked for is legal and completed.
 
         Rows that are too heavy to be read at once are left to a new plan, but for the first of them.
@@ -215,7 +215,7 @@ class PageReader:
             if stopped.is_set():
                 raise CancelledError  # which nobody hears
 
-        pages: list[tuple[Page, int]] = []
+        pages: list[tuple[RowPage, int]] = []
         offset = start
         while offset < end and not stopped.is_set():
             planned = self._within(offset, asked_end - offset)
@@ -230,7 +230,7 @@ class PageReader:
                 self._decoded = self._query.concurrency
         return pages
 
-    def _beyond(self) -> Iterator[Page]:
+    def _beyond(self) -> Iterator[RowPage]:
         """Yield pages until the platform returns none."""
         while planned := self._within(self._position, self.budget.rows()):
             self._check_count()
@@ -240,7 +240,7 @@ class PageReader:
                 return
             yield page
 
-    def _pass(self, page: Page, limit: int) -> None:
+    def _pass(self, page: RowPage, limit: int) -> None:
         """Look at a page that is handed on next."""
         self._offsets.look(self._position, limit, page.frame)
         self._position += page.frame.height
@@ -251,7 +251,7 @@ class PageReader:
             return rows
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
-    def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[Page, int]:
+    def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[RowPage, int]:
         """Return a page, and for how many rows it was asked: fewer than planned where so many are too heavy.
 
         :param wait: returns when the rows may be decoded
@@ -261,7 +261,7 @@ class PageReader:
         wait()
         return self._decoded_page(head, offset, limit), limit
 
-    def _decoded_page(self, head: Head, offset: int, limit: int) -> Page:
+    def _decoded_page(self, head: Head, offset: int, limit: int) -> RowPage:
         page = head.page(self._decoder.map, limit)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(

@@ -40,7 +40,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     The contract shows no way to ask for a creation task, so the sensor watches the dataset's ``status`` in the
     dataset list (operation 2). A dataset that is not in the list yet, or whose status says that the platform
     still works on it, is waited for. A failure fails the task at once, without a retry. A word that no table
-    knows is never a success. A list that cannot be had (no connection, HTTP 5xx or 429) is asked for again,
+    knows is never a success. A poll that fails (no connection, HTTP 5xx or 429) is repeated,
     up to ``max_poll_failures`` times in a row.
 
     :param ds_id: id of the dataset (templated)
@@ -73,7 +73,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     the dataset; with ``probe="task"``, ``dsId``, and ``taskId``, ``status`` and ``result`` of the task.
 
     Raises :class:`AirflowFailException` where the creation failed, :class:`AirflowSensorTimeout` where it took
-    too long, :class:`AnaplatError` where the list cannot be had.
+    too long, :class:`AnaplatError` if polls keep failing.
 
     How-to: :doc:`howto/wait-for-dataset`. Example::
 
@@ -143,7 +143,7 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     the dataset.
 
     Raises :class:`AirflowFailException` where the update failed, :class:`AirflowSensorTimeout` where it took too
-    long, :class:`AnaplatError` where the list cannot be had.
+    long, :class:`AnaplatError` if polls keep failing.
 
     How-to: :doc:`howto/wait-for-fresh-data`. Example::
 

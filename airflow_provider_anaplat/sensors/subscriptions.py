@@ -44,7 +44,7 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
     (milliseconds since the epoch) and ``lastSendStatus``.
 
     Raises :class:`AirflowFailException` where a send failed or can never be, :class:`AirflowSensorTimeout` where
-    it took too long, :class:`AnaplatError` where the plans cannot be had.
+    it took too long, :class:`AnaplatError` if polls keep failing.
 
     How-to: :doc:`howto/wait-for-subscriptions`. Example::
 

@@ -76,9 +76,9 @@ def _find_in_mysql(session: Session, schema: str | None, table: str) -> bool:
     for engine, transactions in found:
         if engine is not None and transactions != "YES":
             raise AnaplatLoadError(
-                f"Table {table} is of the engine {engine}, which knows no transactions: its readers would see "
-                f"half a load, and a failure would leave one. Change it (ALTER TABLE {MYSQL.quote(table)} "
-                "ENGINE=InnoDB), or load another table."
+                f"Table {table} is of the engine {engine}, which does not support transactions: its "
+                "readers would see half a load, and a failure would leave one. Change it (ALTER TABLE "
+                f"{MYSQL.quote(table)} ENGINE=InnoDB), or load another table."
             )
     return bool(found)
 
@@ -99,7 +99,7 @@ def _alone_in_mysql(session: Session, schema: str | None, table: str) -> Iterato
         try:
             session.rows(f"SELECT RELEASE_LOCK({lock})", [schema, table])
         except session.driver.error as error:  # the connection is gone, and the lock with it
-            log.warning("The lock on the name of table %s was not given back: %s", table, said(error))
+            log.warning("The lock on the name of table %s was not released: %s", table, said(error))
 
 
 def _find_by_reading(session: Session, schema: str | None, table: str) -> bool:

@@ -106,7 +106,7 @@ class Session:
         try:
             self.connection.rollback()
         except self.driver.error as error:
-            log.warning("The roll-back failed, so the database will do it: %s", said(error))
+            log.warning("The roll-back failed, so it is left to the database: %s", said(error))
 
     @contextmanager
     def refusals(self, doing: str) -> Iterator[None]:

@@ -284,7 +284,7 @@ class SqlTarget:
             )
         found = [name for name in spelled.values() if name is not None]
         if len(set(found)) < len(found):
-            raise AnaplatLoadError(f"Several columns of dataset {ds_id} have names that are one column in {self}: "
+            raise AnaplatLoadError(f"Several columns of dataset {ds_id} have the same name in {self}: "
                             f"{_listed(names)}. Rename them on the platform.")  # fmt: skip
         return found
 

@@ -191,7 +191,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         except (AirflowException, ImportError) as error:
             raise AirflowFailException(
                 f"The connection {self.sql_conn_id!r} is of the type {connection.conn_type!r}, whose hook is not "
-                f"to be had: {error}. Install that database's provider, such as "
+                f"available: {error}. Install that database's provider, such as "
                 f"apache-airflow-providers-{connection.conn_type}, on every worker, or correct the type."
             ) from error
         if not isinstance(hook, DbApiHook):

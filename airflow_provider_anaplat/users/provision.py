@@ -28,8 +28,8 @@ from airflow_provider_anaplat.users.sources import UserSource
 from airflow_provider_anaplat.users.wording import SHOWN, shown_of
 
 __all__ = [
-    "ExistingUsers",
     "InDoubt",
+    "OnExisting",
     "OnRejected",
     "Provisioning",
     "Rules",
@@ -39,7 +39,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-ExistingUsers = Literal["error", "skip"]
+OnExisting = Literal["error", "skip"]
 InDoubt = Literal["fail", "resend", "created", "not_created"]
 OnRejected = Literal["fail", "report"]
 
@@ -50,7 +50,7 @@ class Rules:
 
     batch_size: int = 200
     user_property_type: int | None = None
-    existing_users: ExistingUsers = "error"
+    existing_users: OnExisting = "error"
     isolate_rejected: bool = False
     on_rejected: OnRejected = "fail"
     in_doubt: InDoubt = "fail"
@@ -98,7 +98,7 @@ class Provisioning:
         """
         self._resolve_doubts()
         users = CheckedUsers(source)
-        log.info("%s users of %s are fit to be sent", f"{users.count:,}", source)
+        log.info("%s users of %s passed the checks", f"{users.count:,}", source)
         self.created.add(list(self._ledger.created))
         if self.created.count:
             log.info("%s users were created by earlier attempts", f"{self.created.count:,}")

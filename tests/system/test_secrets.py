@@ -187,7 +187,7 @@ def test_the_user_tokens_were_had_by_signing_in(running: Production) -> None:
     assert len(issued) > 1
     for operation in ("read_rows", "get_columns"):  # those of workers, and those of a trigger
         assert {request.headers["x-auth-token"] for request in platform.requests(operation)} & issued, operation
-    assert "trying another one" in running.deployment.log("secrets", "signed")
+    assert "signing in for another one" in running.deployment.log("secrets", "signed")
 
     kept = running.deployment.rows("SELECT val, is_encrypted FROM variable WHERE key LIKE 'anaplat_user_token_%%'")
     assert [is_encrypted for _, is_encrypted in kept] == [True]

@@ -117,8 +117,9 @@ def _window(encoding: str, begin: bytes) -> int:
 
 def _not_asked_for(operation: str, response: requests.Response, encoding: str) -> errors.AnaplatError:
     return errors.AnaplatInvalidAnswerError(
-        f"{operation}: the answer is compressed as {encoding}, which is not unpacked and was not asked for "
-        f"({ACCEPTED_ENCODINGS} was). Look which server or proxy on the way compresses it.",
+        f"{operation}: the answer is compressed as {encoding}, which was not requested "
+        f"({ACCEPTED_ENCODINGS} was), so it is not decompressed. Find out which server or proxy on the way "
+        "compresses it.",
         operation=operation,
         status=response.status_code,
     )

@@ -24,7 +24,7 @@ def checked_base_url(base_url: str) -> str:
     try:
         parts = urlsplit(base_url)
     except ValueError:
-        raise AnaplatSettingsError("base_url is no address.") from None
+        raise AnaplatSettingsError("base_url is not an address.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
     if parts.username or parts.password or parts.query or parts.fragment:

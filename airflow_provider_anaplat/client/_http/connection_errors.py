@@ -143,8 +143,8 @@ def _innermost(error: requests.RequestException) -> BaseException:
 def outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:
     """Return the error of a write that left, whose answer is the error that is given."""
     return errors.AnaplatOutcomeUnknownError(
-        f"{operation.name}: the request left, and whether the platform carried it out is not known. "
-        f"It was not sent again. Look on the platform before you repeat it. What happened: {error}",
+        f"{operation.name}: the request was sent, but it is not known whether the platform carried it "
+        f"out. It was not sent again. Look on the platform before you repeat it. What happened: {error}",
         operation=operation.name,
         status=error.status,
         code=error.code,

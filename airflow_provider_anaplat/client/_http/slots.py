@@ -11,9 +11,9 @@ from airflow_provider_anaplat.errors import AnaplatClosedError
 
 
 class Slots:
-    """So many places for requests; each is taken for the length of a ``with`` block.
+    """So many slots for requests; each is taken for the length of a ``with`` block.
 
-    :param most: number of places; None for as many as are asked for
+    :param most: number of slots; None for as many as are asked for
     """
 
     def __init__(self, most: int | None) -> None:
@@ -23,10 +23,10 @@ class Slots:
 
     @contextmanager
     def one(self, closed: Callable[[], bool]) -> Iterator[None]:
-        """Wait for a place, and take it.
+        """Wait for a slot, and take it.
 
         :param closed: whether to wait no longer; :meth:`wake` has it asked again
-        :raises AnaplatClosedError: there was no place until then
+        :raises AnaplatClosedError: no slot was free until then
         """
         if self._most is None:
             yield
@@ -36,7 +36,7 @@ class Slots:
             if not self._is_free():
                 raise AnaplatClosedError(
                     f"The client was closed while a request waited for one of the connection's {self._most} "
-                    "places (extra `max_connections`); the request was not sent."
+                    "slots (extra `max_connections`); the request was not sent."
                 )
             self._taken += 1
         try:
@@ -60,9 +60,9 @@ _slots: WeakValueDictionary[Hashable, Slots] = WeakValueDictionary()
 
 
 def shared_slots(most: int | None, connection: Hashable) -> Slots:
-    """Return the places that all clients of a connection share in this process.
+    """Return the slots that all clients of a connection share in this process.
 
-    :param most: number of places; None for no limit
+    :param most: number of slots; None for no limit
     :param connection: what tells the connection from others
     """
     if most is None:

@@ -199,7 +199,7 @@ class Transport:
         :raises AnaplatError: the platform does not sign the user in, or there is no login
         """
         if self._user_tokens is None:
-            raise errors.AnaplatSettingsError("There is nobody to sign in: the connection's login field is empty.")
+            raise errors.AnaplatSettingsError("There is no user to sign in: the connection's login is empty.")
         self._user_tokens.sign_in()
 
     def close(self) -> None:
@@ -367,7 +367,7 @@ class Transport:
             )
         except requests.RequestException:
             raise
-        except ValueError:  # such as half a character, which no address can hold
+        except ValueError:  # such as an unpaired surrogate, which no address can hold
             raise errors.AnaplatRequestError(
                 f"{name}: the request holds what no request can; nothing was sent.", operation=name
             ) from None

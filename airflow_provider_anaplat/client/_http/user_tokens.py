@@ -114,13 +114,13 @@ class UserTokens:
                 if token.value in refused:
                     _explain(error)
                     raise
-                log.warning("%s: the platform refuses the user token; trying another one", error.operation)
+                log.warning("%s: the platform refuses the user token; signing in for another one", error.operation)
             sign_ins += is_new
 
     def _other_than(self, refused: set[str], *, displaced: bool, may_sign_in: bool) -> tuple[UserToken, bool]:
         """Return a token that is none of the refused ones, and whether it took a sign-in.
 
-        Where there is none to be had, it is a refused one.
+        If none can be had, it is a refused one.
 
         :param displaced: whether the last of them ended because somebody has signed in since
         """
@@ -197,7 +197,7 @@ class UserTokens:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:  # then a sign-in may displace another one; who is displaced looks again
-            log.info("No lock can be had for signing in: %s", error)
+            log.info("The sign-in could not be locked: %s", error)
             yield
             return
         try:

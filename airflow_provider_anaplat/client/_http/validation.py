@@ -54,7 +54,8 @@ def validated(kind: type[T], payload: Any, answer: Answer) -> T:
         value: T = _adapter(kind).validate_python(payload)  # type: ignore[arg-type]  # a type is hashable
     except ValidationError as error:
         raise answer.error(
-            AnaplatInvalidAnswerError, f"the answer has another shape than the contract's: {_places(error)}."
+            AnaplatInvalidAnswerError,
+            f"the answer's shape is not the contract's: {_places(error)}.",
         ) from None  # the validation's own text may hold what the platform answered
     return value
 
@@ -68,7 +69,7 @@ def validated_record(kind: type[T], record: Any, operation: str, record_id: str)
         value: T = _adapter(kind).validate_python(record)  # type: ignore[arg-type]  # likewise
     except ValidationError as error:
         raise AnaplatInvalidAnswerError(
-            f"{operation}: the record of {record_id!r} has another shape than the contract's: {_places(error)}.",
+            f"{operation}: the record of {record_id!r} does not have the contract's shape: {_places(error)}.",
             operation=operation,
         ) from None
     return value

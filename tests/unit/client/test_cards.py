@@ -116,8 +116,8 @@ def test_titles_of_several_levels_are_joined(client: AnaplatClient, simulator: S
         ({"column": {"meta": [CITY]}, "data": [[{"v": 1}], []]}, "row 2 .* has 0 cells, and the first has 1"),
         ({"column": {"meta": [CITY]}, "data": [[{"v": 1}], [7]]}, "cell 1 of row 2 .* no value under `v`"),
         ({"column": {"meta": [CITY]}, "data": [[{"d": 1}]]}, "cell 1 of row 1 .* no value under `v`"),
-        ({"column": {"meta": [CITY]}, "data": [[{"v": "\ud800"}]]}, "half a character"),
-        ({"column": {"meta": [{"title": "\ud800"}]}, "data": []}, "half a character"),
+        ({"column": {"meta": [CITY]}, "data": [[{"v": "\ud800"}]]}, "an unpaired surrogate"),
+        ({"column": {"meta": [{"title": "\ud800"}]}, "data": []}, "an unpaired surrogate"),
         ({"column": {"meta": [CITY]}, "data": [[{"v": [1]}]]}, "cell 1 of row 1 .* no value under `v`"),
     ],
 )

@@ -139,7 +139,7 @@ def test_an_update_that_runs(
 
 def test_an_update_that_runs_may_be_a_mistake(refresh: Any, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING"]
-    with pytest.raises(AnaplatNeedsAPersonError, match="an update runs already"):
+    with pytest.raises(AnaplatNeedsAPersonError, match="an update is already running"):
         refresh(if_running="fail").ask()
     assert asked(simulator) == 0
 

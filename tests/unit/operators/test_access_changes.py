@@ -194,7 +194,7 @@ HEADER = ",".join(KEYS[1:])
     [
         ("x.csv", b"", "its columns are none; they must be uId, resourceType"),
         ("x.csv", b"uId,name\nu1,n\n", "its columns are uId, name; they must be"),
-        ("x.csv", f"{HEADER}\nu1,dataset,ds1".encode(), "ends amid a row"),
+        ("x.csv", f"{HEADER}\nu1,dataset,ds1".encode(), "ends in the middle of a row"),
         ("x.csv", f"{HEADER}\nu1,dataset,ds1\n".encode(), "row 1 has 3 fields in place of 8"),
         (
             "x.csv",
@@ -206,7 +206,7 @@ HEADER = ",".join(KEYS[1:])
         ("x.ndjson", b'{"uId": "u1"}\n', "its columns are uId; they must be"),
         ("x.ndjson", b'{"uId": "u\n', "row 1 is not JSON"),
         ("x.ndjson", b"[]\n", "row 1 is no JSON object"),
-        ("x.ndjson", b"{}", "ends amid a row"),
+        ("x.ndjson", b"{}", "ends in the middle of a row"),
         ("x.ndjson", json.dumps(dict.fromkeys(KEYS[1:])).encode() + b"\n", "row 1 has no text as one of uId"),
         ("x.ndjson", json.dumps(dict.fromkeys(KEYS[1:], "\ud800")).encode() + b"\n", "must be true or false"),
         ("x.csv.gz", b"no gzip", "its compression is damaged"),

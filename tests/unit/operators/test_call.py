@@ -73,7 +73,7 @@ def test_what_is_no_object_is_refused(simulator: Simulator, arguments: dict[str,
 
 def test_a_lost_answer_is_not_asked_for_again(simulator: Simulator) -> None:
     simulator.inject("refresh_dataset", replies.reset(), after_act=True)
-    with pytest.raises(AirflowFailException, match="carried it out is not known"):
+    with pytest.raises(AirflowFailException, match="not known whether the platform carried it out"):
         call()
     assert len(simulator.requests("refresh_dataset")) == 1
 

@@ -110,7 +110,7 @@ def test_rows_that_come_again_are_not_published(simulator: Simulator, tmp_path: 
         response["chartMain"] = stored.data({"limit": 3})["chartMain"]
 
     changed(ignore_the_offset, simulator)
-    with pytest.raises(AnaplatInvalidAnswerError, match=r"Card card1: .* does not heed the offset"):
+    with pytest.raises(AnaplatInvalidAnswerError, match=r"Card card1: .* ignores the offset"):
         export(tmp_path / "card.csv", page_size=3)
     assert list(tmp_path.iterdir()) == []
 

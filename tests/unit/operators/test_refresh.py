@@ -141,7 +141,7 @@ def test_an_update_that_runs_is_followed(run: Run, simulator: Simulator, dataset
 
 def test_or_fails_the_task(run: Run, simulator: Simulator, dataset: StoredDataset) -> None:
     dataset.statuses = ["RUNNING"]
-    with pytest.raises(AirflowFailException, match="runs already"):
+    with pytest.raises(AirflowFailException, match="is already running"):
         run(if_running="fail")
     assert asked(simulator) == 0
 

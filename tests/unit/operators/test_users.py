@@ -111,7 +111,7 @@ def test_an_impossible_batch_size_is_an_error(connect: Connect, simulator: Simul
 @pytest.mark.parametrize("users", ['[{"loginId": "a"}]', {"loginId": "a"}, 7])
 def test_what_is_no_list_is_an_error(connect: Connect, simulator: Simulator, users: Any) -> None:
     connect(simulator)
-    with pytest.raises(AirflowFailException, match="where a list of dictionaries is due"):
+    with pytest.raises(AirflowFailException, match="it must be a list of dictionaries"):
         create(users)
 
 

@@ -29,7 +29,7 @@ def body(rows: list[Any], names: tuple[str, ...] = ("a", "b"), *, ascii_: bool =
     return json.dumps({"result": "ok", "response": response}, ensure_ascii=ascii_).encode()
 
 
-def page(content: bytes) -> decode.Page:
+def page(content: bytes) -> decode.RowPage:
     return read_head(Answer("read_rows", 200, content)).page()
 
 
@@ -193,12 +193,12 @@ def test_a_cell_that_is_cut_shows_no_half_of_a_secret() -> None:
 
 
 def test_half_a_surrogate_pair_is_found() -> None:
-    with pytest.raises(errors.AnaplatInvalidAnswerError, match="half a character"):
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="an unpaired surrogate"):
         page(body([["x", "\ud800"]], ascii_=True))
 
 
 def test_half_a_character_in_a_column_name_is_found() -> None:
-    with pytest.raises(errors.AnaplatInvalidAnswerError, match="half a character"):
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="an unpaired surrogate"):
         page(body([["x", "y"]], names=("a", "\ud800"), ascii_=True))
 
 

@@ -14,7 +14,7 @@ from support.running import wait_until
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatRowCountError
-from airflow_provider_anaplat.rows.decode import Head, Page
+from airflow_provider_anaplat.rows.decode import Head, RowPage
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -76,10 +76,10 @@ def test_two_pages_are_decoded_while_more_are_there(client: AnaplatClient, simul
     reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8))
     with closing(reader.pages()) as pages:
         first = next(pages)
-        wait_until(lambda: len(alive(Head)) + len(alive(Page)) == 8)
-        wait_until(lambda: len(alive(Page)) == 2)
+        wait_until(lambda: len(alive(Head)) + len(alive(RowPage)) == 8)
+        wait_until(lambda: len(alive(RowPage)) == 2)
         reader._decoder.submit(int).result()  # behind all that would be decoded now
-        assert len(alive(Page)) == 2
+        assert len(alive(RowPage)) == 2
         assert [row[0] for page in (first, *pages) for row in page.frame.rows()] == [str(n) for n in range(80)]
 
 
