@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import secrets
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -126,13 +127,13 @@ def overheard() -> Iterator[list[bytes]]:
     import redis
 
     said: list[bytes] = []
-    ended = threading.Event()
+    end = secrets.token_hex()
     with redis.Redis.from_url(BROKER) as broker, broker.monitor() as monitor:
 
         def listen() -> None:
             for command in monitor.listen():
                 said.append(command["command"].encode())
-                if ended.is_set():
+                if end in command["command"]:  # so everything before it was heard
                     return
 
         listener = threading.Thread(target=listen)
@@ -140,8 +141,7 @@ def overheard() -> Iterator[list[bytes]]:
         try:
             yield said
         finally:
-            ended.set()
-            broker.ping()  # it hears this too
+            broker.echo(end)
             listener.join()
 
 
