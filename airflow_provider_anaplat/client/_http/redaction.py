@@ -73,8 +73,8 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, _MASK)
     if _ESCAPED.search(text):
-        readings = list(islice(_readings(text), _MOST_READINGS))
-        if len(readings) == _MOST_READINGS or any(_is_in(readings, secret) for secret in secrets):
+        readings, plain = list(islice(_readings(text), _MOST_READINGS)), _plain(text)
+        if len(readings) == _MOST_READINGS or any(_is_in(readings, plain, secret) for secret in secrets):
             return _MASK
     return text
 
@@ -94,9 +94,9 @@ def _forms(secret: str) -> tuple[str, ...]:
     return tuple(forms)
 
 
-def _is_in(readings: Sequence[str], secret: str) -> bool:
+def _is_in(readings: Sequence[str], text: str, secret: str) -> bool:
     # Where a secret ends in a backslash, what follows on it in the text is taken for escaped.
-    plain, text = (_plain(escaped).replace("\\", "") for escaped in (secret, readings[0]))
+    plain = _plain(secret)
     return (plain != "" and plain in text) or any(secret in reading for reading in readings)
 
 
@@ -112,13 +112,13 @@ def _readings(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return what is left of a text when no escape is left, undone in the order in which they are mostly made."""
+    """Return what is left of a text when no escape is left, and no backslash."""
     before = None
     while text != before:
         before = text
         for undo in _UNDO:
             text = undo(text)
-    return text
+    return text.replace("\\", "")
 
 
 def _without_backslashes(text: str) -> str:
