@@ -6,10 +6,14 @@ import re
 from collections.abc import Mapping
 from json import dumps
 from typing import Any
+from unicodedata import normalize
 from urllib.parse import quote
 
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.errors import AnaplatRequestError
+
+# What may lead elsewhere where a server or a proxy decodes twice, or drops what follows a semicolon.
+_NO_ID = re.compile(r"[/\\;%]|^\.{1,2}$|[\ud800-\udfff]")
 
 
 def path_of(operation: Operation[Any], ids: Mapping[str, str]) -> str:
@@ -27,7 +31,7 @@ def quoted_id(operation: str, name: str, value: Any) -> str:
     :param name: what the id is called
     :raises AnaplatRequestError: it cannot be an id
     """
-    if not isinstance(value, str) or not value.strip() or re.search(r"/|^\.{1,2}$|[\ud800-\udfff]", value):
+    if not isinstance(value, str) or not value.strip() or _NO_ID.search(normalize("NFKC", value).strip()):
         raise AnaplatRequestError(
             f"{operation}: {name} is {value!r}, which cannot be an id; nothing was sent.", operation=operation
         )

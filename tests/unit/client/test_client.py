@@ -221,7 +221,7 @@ def test_an_impossible_id_is_refused_before_anything_is_sent(
 
 def test_ids_are_percent_encoded(client: AnaplatClient, simulator: Simulator) -> None:
     dataset = simulator.platform.add_dataset("odd", TEXTS)
-    odd = "ä b?c#d%2F&"
+    odd = "ä b?c#d&"
     simulator.platform.datasets[odd] = dataset
     assert len(client.get_columns(odd)) == 2
 

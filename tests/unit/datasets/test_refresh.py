@@ -173,7 +173,7 @@ def test_a_word_that_is_none(wrong: dict[str, str]) -> None:
         RefreshCall.of(**wrong)
 
 
-@pytest.mark.parametrize("ds_id", ["", "..", "a/b", " "])
+@pytest.mark.parametrize("ds_id", ["", "..", "a/b", " ", "..;", "%2e%2e", "a\\b", "\uff0e\uff0e", "a%2fb"])
 def test_an_id_that_is_none(ds_id: str) -> None:
     with pytest.raises(AnaplatRequestError, match="cannot be an id"):
         RefreshCall().operation(ds_id)
