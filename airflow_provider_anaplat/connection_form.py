@@ -1,4 +1,4 @@
-"""The table of connection options: one row of :data:`OPTIONS` an option, and nothing else to write.
+"""The table of connection options: one row of :data:`OPTIONS` for each.
 
 The form of Airflow 3.2 and newer (by the provider's metadata) and of older ones (by the hook), the settings of the
 hook and the tables of the documents are made of it. It is read whenever Airflow parses a DAG file, so it imports

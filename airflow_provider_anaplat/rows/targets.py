@@ -20,7 +20,7 @@ from airflow_provider_anaplat.output.files import (
     remove_file,
     write_file,
 )
-from airflow_provider_anaplat.output.formats import Sink
+from airflow_provider_anaplat.output.formats import FORMATS, Sink
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.splitter import Splitter
 from airflow_provider_anaplat.rows.decode import Snapshot
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MANIFEST = "_manifest.json"
-_PART = re.compile(r"part-\d{5,}\.(csv|ndjson|parquet)(\.gz|\.zst)?")
+_PART = re.compile(rf"part-\d{{5,}}\.({'|'.join(FORMATS)})(\.gz|\.zst)?")
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ import pytest
 from conftest import LONG, numbers
 from gcp_storage_emulator.server import create_server
 from moto.server import ThreadedMotoServer
+from support.exports import SINKS
 from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatOutputError, AnaplatPermissionError
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.output.files import StagedFile
-from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.output.formats import CsvSink, Sink
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
@@ -29,8 +30,6 @@ from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPa
 from airflow_provider_anaplat.rows.targets import MANIFEST, FileTarget, PartsTarget
 from airflow_provider_anaplat.rows.unchanged import LastExport
 from airflow_provider_anaplat.simulator import Simulator, replies
-
-SINKS: list[Sink] = [CsvSink(), NdjsonSink(), ParquetSink()]
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,7 @@ def column_n(path: Any, sink: Sink) -> list[int]:
     return [int(line.split(",")[0]) for line in content.decode().splitlines()[1:]]
 
 
-@pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.file_format)
+@pytest.mark.parametrize("sink", SINKS.values(), ids=lambda sink: sink.file_format)
 def test_a_file(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: Sink) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
     path = bucket / "odd [name] *.data"
@@ -96,7 +95,7 @@ def test_a_file(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: 
     assert len(path.read_bytes()) == summary.bytes
 
 
-@pytest.mark.parametrize("sink", SINKS, ids=lambda sink: sink.file_format)
+@pytest.mark.parametrize("sink", SINKS.values(), ids=lambda sink: sink.file_format)
 def test_parts(client: AnaplatClient, simulator: Simulator, bucket: Any, sink: Sink) -> None:
     dataset = simulator.platform.add_dataset("numbers", numbers(30))
     suffix = f".{sink.file_format}"

@@ -9,15 +9,16 @@ from typing import Any
 import polars as pl
 
 from airflow_provider_anaplat.client import AnaplatClient
-from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, NdjsonSink, ParquetSink, Sink
+from airflow_provider_anaplat.output import formats
+from airflow_provider_anaplat.output.formats import FileFormat, Sink, WriteOptions
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 
-FORMATS: list[FileFormat] = ["csv", "ndjson", "parquet"]
-SINKS: dict[str, Sink] = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
+FORMATS: list[FileFormat] = list(formats.FORMATS)
+SINKS: dict[str, Sink] = {name: of.sink(WriteOptions()) for name, of in formats.FORMATS.items()}
 
 
 def export_rows(

@@ -19,12 +19,13 @@ from airflow_provider_anaplat.errors import (
     AnaplatCellError,
     AnaplatRequestError,
 )
+from airflow_provider_anaplat.output import reading
 from airflow_provider_anaplat.output.formats import CsvSink, FileFormat, WriteOptions
 from airflow_provider_anaplat.output.place import Place, place_named
 from airflow_provider_anaplat.rows.export import ExportPlan
 from airflow_provider_anaplat.rows.export import export_rows as export_plan
 from airflow_provider_anaplat.rows.pages import RowQuery
-from airflow_provider_anaplat.rows.targets import FileTarget
+from airflow_provider_anaplat.rows.targets import FileTarget, parts_in
 from airflow_provider_anaplat.simulator import Simulator, Table
 
 TYPED = Table.of_rows(
@@ -233,3 +234,15 @@ def test_odd_column_names(
     path = tmp_path / f"odd.{file_format}"
     export_rows(client, RowQuery("ds1"), path, file_format)
     assert list(read_back(path)[0]) == ["column 1", "a�b", "line\nbreak", "*", "^a$", "column 6", "列"]
+
+
+def test_each_format_of_a_report_can_be_read_again() -> None:
+    assert list(reading._READERS) == FORMATS
+
+
+@pytest.mark.parametrize("compression", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_part_of_each_format_is_known_again(tmp_path: Path, file_format: str, compression: str) -> None:
+    (tmp_path / f"part-00001.{file_format}{compression}").touch()
+    (tmp_path / f"part-00001.{file_format}x").touch()
+    assert parts_in(tmp_path) == {f"part-00001.{file_format}{compression}"}

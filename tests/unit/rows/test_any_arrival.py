@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
+from support.exports import SINKS
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatError
-from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.rows.export import ExportPlan, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
@@ -33,7 +33,6 @@ FAULTS = [
     replies.refusal("no", code=1004),
     Fault(lambda reply: replace(reply, body=reply.body.replace(b'["', b'["x","', 1)), needs_answer=True),
 ]
-SINKS: dict[str, Sink] = {"csv": CsvSink(), "ndjson": NdjsonSink(), "parquet": ParquetSink()}
 
 
 def version(number: int, rows: int) -> Table:
