@@ -41,7 +41,9 @@ def reset_connection(scope: Scope, *, gently: bool = False) -> None:
 
     :param gently: send what is in the buffers and then FIN, instead of RST at once
     """
-    transport = _OPEN[(*scope["client"], *scope["server"])]
+    transport = _OPEN.get((*scope["client"], *scope["server"]))
+    if transport is None:  # the client was faster
+        return
     if gently:
         transport.close()
         return

@@ -61,11 +61,7 @@ class Reply:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer (ASGI)."""
-        try:
-            await asyncio.sleep(self.delay)
-        except asyncio.CancelledError:  # the server stops; an answer with HTTP 500 would be one
-            reset_connection(scope)
-            raise
+        await asyncio.sleep(self.delay)
         if self.held_by is not None:
             await asyncio.get_running_loop().run_in_executor(None, self.held_by.wait, LONGEST_HOLD)
         if self.reset:

@@ -30,7 +30,7 @@ from airflow_provider_anaplat.client.operations import (
     Operation,
     TokenPlace,
 )
-from airflow_provider_anaplat.simulator.connections import RememberingProtocol
+from airflow_provider_anaplat.simulator.connections import RememberingProtocol, reset_connection
 from airflow_provider_anaplat.simulator.platform import Platform, Refused
 from airflow_provider_anaplat.simulator.replies import LONGEST_HOLD, Fault, Reply, failure
 from airflow_provider_anaplat.simulator.tables import Table
@@ -188,6 +188,9 @@ class Simulator:
             self.most_at_once = max(self.most_at_once, self._at_once)
             try:
                 await platform(scope, receive, send)
+            except asyncio.CancelledError:  # the server stops; an answer with HTTP 500 would be one
+                reset_connection(scope)
+                raise
             finally:
                 self._at_once -= 1
 

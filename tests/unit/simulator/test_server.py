@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import requests
 from conftest import LONG, TEXTS, numbers
+from support.running import wait_until
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.simulator import Simulator, Table, connections
@@ -116,3 +117,12 @@ def test_answers_do_not_wait_for_the_clients_system(simulator: Simulator) -> Non
         served = [transport.get_extra_info("socket") for transport in connections._OPEN.values()]
 
         assert [sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0 for sock in served] == [True]
+
+
+def test_a_request_that_is_being_answered_when_it_stops_is_cut_off() -> None:
+    with Simulator() as platform:
+        client = socket.create_connection(("127.0.0.1", int(platform.url.rpartition(":")[2])), timeout=LONG)
+        client.sendall(b"POST /public-api/data-source/list HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        wait_until(lambda: platform.most_at_once == 1)
+    with client, pytest.raises(ConnectionResetError):
+        client.recv(1)
