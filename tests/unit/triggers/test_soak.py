@@ -183,12 +183,15 @@ def test_an_hour_of_polls_leaves_nothing_behind(
         await shift.round()  # imports, caches and pools are as they will be
         before = await threads_and_files()
         await shift.round()
-        python, process = held()
-        for _ in range(kind.rounds - 2):
-            await shift.round()
-        python, process = held()[0] - python, held()[1] - process
-        assert python < (kind.rounds - 2) * POLLS  # one object left by each poll would be more
-        assert process < 8_000_000  # what Python does not count, such as buffers of TLS, would be more as well
+        for _ in range(3):  # what is left by each poll is left each time, and what is made once is not
+            python, process = held()
+            for _ in range(kind.rounds - 2):
+                await shift.round()
+            python, process = held()[0] - python, held()[1] - process
+            # One object left by each poll would be more, and so would be what Python does not count, such as TLS.
+            if few := python < (kind.rounds - 2) * POLLS and process < 8_000_000:
+                break
+        assert few, (python, process)
         await nothing_is_left_of(before)
 
     asyncio.run(work())
