@@ -40,8 +40,8 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     The contract shows no way to ask for a creation task, so the sensor watches the dataset's ``status`` in the
     dataset list (operation 2). A dataset that is not in the list yet, or whose status says that the platform
     still works on it, is waited for. A failure fails the task at once, without a retry. A word that no table
-    knows is never a success. A poll that fails (no connection, HTTP 5xx or 429) is repeated,
-    up to ``max_poll_failures`` times in a row.
+    knows is never a success. A poll that fails (no connection, HTTP 5xx or 429) is repeated, up to
+    ``max_poll_failures`` times in a row.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; more than one
