@@ -188,7 +188,8 @@ class Dialect:
     :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
     :param alone: keeps other loads from creating the same table meanwhile, where transactions do not
     :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
-    :param staged: what tells the temporary table's rows apart as the table's keys do
+    :param duplicates: a query that finds a key that several rows of the temporary table have, as the table's keys
+        are told apart
     :param create_stage: statements that create it, with the types of the table's columns
     :param check_keys: raises where the keys cannot tell the table's rows apart; None where there is no upsert
     :param merge: the statements that bring the rows of the temporary table into the table
@@ -210,7 +211,7 @@ class Dialect:
     transactional_ddl: bool = True
     alone: Alone = lambda *_: nullcontext()
     stage: str = ""
-    staged: str = "{stage}"
+    duplicates: str = "SELECT {keys} FROM {stage} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
     create_stage: Sequence[str] = ()
     check_keys: CheckKeys | None = None
     merge: Callable[[Names], list[str]] = lambda _: []

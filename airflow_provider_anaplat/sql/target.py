@@ -230,8 +230,7 @@ class SqlTarget:
 
     def _refuse_duplicates(self, names: Names) -> None:
         keys = ", ".join(names.keys)
-        staged = self._dialect.staged.format(keys=keys, stage=names.stage, table=names.table)
-        query = f"SELECT {keys} FROM {staged} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+        query = self._dialect.duplicates.format(keys=keys, stage=names.stage, table=names.table)
         for values in self.session.rows(query):
             raise AnaplatLoadError(
                 f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "

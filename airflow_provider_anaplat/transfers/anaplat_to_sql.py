@@ -29,7 +29,8 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     """Load all rows of a dataset into a table, in one transaction (contract: operation 3).
 
     Readers see the table as it was until all rows are loaded; after a failure it is as it was. PostgreSQL is
-    loaded with COPY, other databases with INSERT. PostgreSQL, MySQL, MariaDB and SQLite create a missing table
+    loaded with COPY, other databases with INSERT; MySQL and MariaDB, where ``hook_params`` have ``local_infile``
+    and the server allows it, with LOAD DATA LOCAL. PostgreSQL, MySQL, MariaDB and SQLite create a missing table
     (INT and LONG as BIGINT, DOUBLE as a double, DATE as date, everything else as text); on others, which load
     with ``replace`` and ``append``, it must be there. An existing table keeps its rights, views and indexes.
     Columns are found by their names; those that the dataset lacks keep their defaults.
@@ -46,6 +47,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     :param sql_conn_id: id of the database's Airflow connection, of any type whose hook speaks DB-API (templated)
     :param table: name of the table, without its schema (templated)
     :param schema: its schema, or in MySQL its database; by default the connection's own (templated)
+    :param hook_params: further arguments of the database's hook, such as ``{"local_infile": True}`` (templated)
     :param mode: ``replace`` all rows, ``append`` to them, or ``upsert``: update each by its keys, or insert it
     :param key_columns: with ``upsert``, the columns that tell rows apart; the table must have a primary key or a
         unique index over exactly these, and gets one where it is created (templated)
@@ -83,6 +85,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         "table",
         "schema",
         "key_columns",
+        "hook_params",
     )
 
     def __init__(
@@ -93,6 +96,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         ds_id: str | None = None,
         dataset: str | None = None,
         schema: str | None = None,
+        hook_params: Mapping[str, Any] | None = None,
         mode: Mode = "replace",
         key_columns: Sequence[str] | None = None,
         sort_by: str | None = None,
@@ -129,6 +133,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         self.sql_conn_id = sql_conn_id
         self.table = table
         self.schema = schema
+        self.hook_params = hook_params
         self.mode = mode
         self.key_columns = key_columns
 
@@ -187,7 +192,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
 
         connection: Any = BaseHook.get_connection(self.sql_conn_id)
         try:
-            hook = connection.get_hook()
+            hook = connection.get_hook(hook_params=dict(self.hook_params or {}))
         except (AirflowException, ImportError) as error:
             raise AirflowFailException(
                 f"The connection {self.sql_conn_id!r} is of the type {connection.conn_type!r}, whose hook is not "
@@ -214,7 +219,12 @@ def _session(hook: Any, connection: Any) -> Session:
     if hook.supports_autocommit:
         hook.set_autocommit(connection, False)
     before, after = hook.escape_word_format.split("{}")
-    return open_session(connection, placeholder=hook.placeholder, quotes=before + after)
+    return open_session(
+        connection,
+        local_files=getattr(hook, "local_infile", False),
+        placeholder=hook.placeholder,
+        quotes=before + after,
+    )
 
 
 def _load_key(context: Context) -> LoadKey | None:

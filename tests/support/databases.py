@@ -8,7 +8,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ class Database:
 
     :param name: ``postgres``, ``mysql`` or ``sqlite``
     :param fields: of its Airflow connection, whose default schema is the test's own
+    :param hook_params: further arguments of its hook
     """
 
     name: str
     fields: dict[str, Any]
     schema: str | None
+    hook_params: dict[str, Any] = field(default_factory=dict)
 
     def connect(self) -> Any:
         """Open a connection that is not the package's."""
@@ -63,8 +65,12 @@ class Database:
         return mark + name.replace(mark, 2 * mark) + mark
 
 
-# What a test may ask for: the databases, each through every driver that Airflow's hooks use.
-DRIVERS = ["postgres", "mysql-connector", "mysqlclient", "sqlite"]
+_FILES = "-local-files"
+# What a test may ask for: the databases, each through every driver that Airflow's hooks use, and these also where
+# they may send files.
+DRIVERS = [
+    "postgres", "mysql-connector", f"mysql-connector{_FILES}", "mysqlclient", f"mysqlclient{_FILES}", "sqlite",
+]  # fmt: skip
 # And each database once, through the driver that is always there.
 DATABASES = ["postgres", "mysql-connector", "sqlite"]
 
@@ -82,11 +88,12 @@ def database(driver: str, folder: Path) -> Iterator[Database]:
         found = Database("postgres", {"conn_type": "postgres", **server, "schema": "test", "extra": extra}, schema)
         create, drop = f"CREATE SCHEMA {schema}", f"DROP SCHEMA {schema} CASCADE"
     else:
-        client = {"mysql-connector": "mysql-connector-python", "mysqlclient": "mysqlclient"}[driver]
-        if driver == "mysqlclient":
+        name = driver.removesuffix(_FILES)
+        client = {"mysql-connector": "mysql-connector-python", "mysqlclient": "mysqlclient"}[name]
+        if name == "mysqlclient":
             pytest.importorskip("MySQLdb", reason="mysqlclient is not installed; it has to be compiled")
         fields = {"conn_type": "mysql", **server, "schema": schema, "extra": {"client": client}}
-        found = Database("mysql", fields, schema)
+        found = Database("mysql", fields, schema, {"local_infile": True} if driver.endswith(_FILES) else {})
         create, drop = f"CREATE DATABASE {schema}", f"DROP DATABASE {schema}"
     outside = Database(found.name, found.fields, "test" if found.name == "mysql" else schema)
     try:

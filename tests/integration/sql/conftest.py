@@ -31,14 +31,24 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+@pytest.fixture
+def hook_params() -> dict[str, Any]:
+    """Arguments of the database's hook, which the fixture of a database may add to."""
+    return {}
+
+
 @pytest.fixture(params=DATABASES)
 def db(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     yield from _opened(request.param, tmp_path, monkeypatch)
 
 
 @pytest.fixture(params=DRIVERS)
-def each(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    yield from _opened(request.param, tmp_path, monkeypatch)
+def each(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook_params: dict[str, Any]
+) -> Iterator[Database]:
+    for found in _opened(request.param, tmp_path, monkeypatch):
+        hook_params.update(found.hook_params)
+        yield found
 
 
 @pytest.fixture
@@ -57,7 +67,7 @@ def sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database
 
 
 @pytest.fixture
-def load(connect: Callable[..., None], simulator: Simulator) -> Load:
+def load(connect: Callable[..., None], simulator: Simulator, hook_params: dict[str, Any]) -> Load:
     """Run the operator; ``run`` is the DAG run that it belongs to, None for none."""
     connect(simulator)
 
@@ -65,7 +75,9 @@ def load(connect: Callable[..., None], simulator: Simulator) -> Load:
         context: Any = {}
         if run is not None:
             context = {"ti": SimpleNamespace(dag_id="dag", run_id=run, task_id="load", map_index=-1)}
-        arguments = {"ds_id": "ds1", "sql_conn_id": "database", "table": "sales", **arguments}
+        arguments = {
+            "ds_id": "ds1", "sql_conn_id": "database", "table": "sales", "hook_params": hook_params, **arguments,
+        }  # fmt: skip
         # What Airflow 2 wraps it in fails in any thread but the one that imported Airflow.
         execute = inspect.unwrap(AnaplatToSqlOperator.execute)
         return execute(AnaplatToSqlOperator(task_id="load", **arguments), context)
