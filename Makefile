@@ -66,6 +66,7 @@ bench: $(INSTALLED) ## Time parsing, and export, load, provisioning and waiting 
 	@$(BIN)/python benchmarks/rows.py
 	@$(BIN)/python benchmarks/small.py
 	@$(BIN)/python benchmarks/sql.py
+	@$(BIN)/python benchmarks/bulk.py
 	@$(BIN)/python benchmarks/users.py
 	@$(BIN)/python benchmarks/waiting.py
 

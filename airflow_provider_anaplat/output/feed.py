@@ -21,16 +21,17 @@ class _Stopped(Exception):  # noqa: N818 - ends the consumer, and nobody else se
     """The producer gave up."""
 
 
-def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None]) -> None:
+def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None], *, ahead: int = 1) -> None:
     """Let a consumer pull items in a thread of its own, while this thread produces them.
 
-    One item at most waits between the two, and none is produced while one waits. Nothing that follows an
-    exception in this thread waits for the consumer's consent: a second signal may come at any moment.
+    No item is produced while as many wait between the two as may. Nothing that follows an exception in this thread
+    waits for the consumer's consent: a second signal may come at any moment.
 
+    :param ahead: items that wait at most
     :raises Exception: what producing the items raised, or what the consumer raised
     """
     waiting: queue.SimpleQueue[T | None] = queue.SimpleQueue()
-    room = threading.Semaphore(1)
+    room = threading.Semaphore(ahead)
     stopped = threading.Event()
     with ThreadPoolExecutor(1, thread_name_prefix="anaplat-sink") as pool:
         consumer = pool.submit(consume, _pulled(waiting, room, stopped))
