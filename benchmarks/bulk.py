@@ -8,6 +8,7 @@ here, so only the operator's time has the download and the decoding in it. Postg
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import logging
 import os
@@ -137,7 +138,8 @@ def load(database: Database, url: str, mode: Mode) -> Callable[[], None]:
     )
 
     def run() -> None:
-        assert operator.execute({})["rows"] == ROWS
+        # Without what Airflow wraps it in, which warns each time that no task runs here.
+        assert inspect.unwrap(type(operator).execute)(operator, {})["rows"] == ROWS
 
     return run
 

@@ -173,7 +173,7 @@ MYSQL = Dialect(
         "CREATE TEMPORARY TABLE {stage} ENGINE=InnoDB AS SELECT {columns} FROM {table} WHERE 1 = 0",
     ),
     # Without the hint, each row is looked up in a temporary table, which takes twenty times as long.
-    duplicates="SELECT SQL_BIG_RESULT {keys} FROM {stage} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1",
+    select_groups="SELECT SQL_BIG_RESULT",
     check_keys=_check_mysql_keys,
     merge=_update_then_insert,
 )
@@ -192,8 +192,7 @@ SQLITE = Dialect(
     begin=("BEGIN IMMEDIATE",),
     stage="temp.anaplat_stage",
     # A table AS SELECT has lost the collations of its columns; a UNION takes those of its first SELECT.
-    duplicates="SELECT {keys} FROM (SELECT {keys} FROM {table} WHERE 1 = 0 UNION ALL SELECT {keys} FROM {stage}) "
-    "GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1",
+    staged="(SELECT {keys} FROM {table} WHERE 1 = 0 UNION ALL SELECT {keys} FROM {stage})",
     create_stage=("CREATE TEMPORARY TABLE anaplat_stage AS SELECT {columns} FROM {table} WHERE 1 = 0",),
     check_keys=_explain_merge,
     merge=_insert_on_conflict,

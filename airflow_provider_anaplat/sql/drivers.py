@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -99,13 +100,24 @@ class _Bulk:
         return rows
 
 
-def _csv(frame: pl.DataFrame) -> bytes:
+def _csv(frame: pl.DataFrame, *, null: str = "", quote: str = '"', end: str = "\n") -> bytes:
     r"""Return the frame as COPY reads it: null as an empty field, the empty text as ``""``.
 
     Every text is quoted: a line that holds nothing but ``\.`` would end the data.
+
+    :param null: stands for null, without quotes
+    :param quote: around texts and dates, doubled within them
+    :param end: of a row
     """
     data = io.BytesIO()
-    frame.write_csv(data, include_header=False, quote_style="non_numeric")
+    frame.write_csv(
+        data,
+        include_header=False,
+        quote_style="non_numeric",
+        null_value=null,
+        quote_char=quote,
+        line_terminator=end,
+    )
     return data.getvalue()
 
 
@@ -132,16 +144,8 @@ def _check_taken(table: str, taken: int, expected: int) -> None:
 
 
 def _literals(frame: pl.DataFrame) -> bytes:
-    """Return the rows as an INSERT lists them, where a quote within quotes is doubled and a backslash is one.
-
-    To let a driver render each value takes four times as long.
-    """
-    data = io.BytesIO()
-    frame.write_csv(
-        data, include_header=False, quote_style="non_numeric", quote_char="'", null_value="NULL",
-        line_terminator="),(",
-    )  # fmt: skip
-    return b"(" + data.getvalue().removesuffix(b",(")
+    """Return the rows as an INSERT lists them; a driver takes four times as long to render each value."""
+    return b"(" + _csv(frame, null="NULL", quote="'", end="),(").removesuffix(b",(")
 
 
 def _put_with_insert(session: Session, statement: str, data: bytes) -> int:
@@ -150,22 +154,14 @@ def _put_with_insert(session: Session, statement: str, data: bytes) -> int:
         return int(cursor.rowcount)
 
 
-def _csv_for_mysql(frame: pl.DataFrame) -> bytes:
-    """Return the frame as LOAD DATA reads it: null as a bare word, every text quoted."""
-    data = io.BytesIO()
-    frame.write_csv(data, include_header=False, quote_style="non_numeric", null_value="NULL")
-    return data.getvalue()
-
-
 def _put_with_load_data(session: Session, statement: str, data: bytes) -> int:
-    """Load a file of this machine; that the server changes or drops what does not fit, it only warns of."""
+    """Load a file of this machine; where the server changes or drops what does not fit, it only warns."""
     with tempfile.NamedTemporaryFile(prefix="anaplat-") as file:
         file.write(data)
         file.flush()
         rows = session.run(f"LOAD DATA LOCAL INFILE '{file.name}' {statement}")
-    for level, _, message in session.rows("SHOW WARNINGS"):
-        if level != "Note":
-            raise session.driver.error(message)
+    for _, _, message in session.rows("SHOW WARNINGS"):
+        raise session.driver.error(message)
     return rows
 
 
@@ -206,13 +202,15 @@ def _prepare_mysqlclient(connection: Any) -> None:
 
 def _prepare_mysql(connection: Any) -> None:
     """Let nothing be cut or replaced silently; let DELETE keep out what other loads would insert meanwhile."""
-    cursor = connection.cursor()
-    cursor.execute(
-        "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
-        "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES')"
-    )
-    cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    cursor.close()
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("SET NAMES utf8mb4")  # what is sent as text is UTF-8
+        cursor.execute(
+            "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
+            "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES')"
+        )
+        # The server keeps so many warnings; none of them may be a mere note, which would take its place.
+        cursor.execute("SET SESSION sql_notes = 0, SESSION max_error_count = 64")
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
 
 def _prepare_sqlite(connection: Any) -> None:
@@ -228,11 +226,10 @@ _INSERT = _Bulk(
     _ROWS_PER_STATEMENT,
     _BYTES_PER_STATEMENT,
 )
-
 _LOAD_DATA = _Bulk(
     "INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' "
     "LINES TERMINATED BY '\n' ({columns})",
-    _csv_for_mysql,
+    partial(_csv, null="NULL"),
     _put_with_load_data,
     20_000,
     8 << 20,

@@ -188,8 +188,8 @@ class Dialect:
     :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
     :param alone: keeps other loads from creating the same table meanwhile, where transactions do not
     :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
-    :param duplicates: a query that finds a key that several rows of the temporary table have, as the table's keys
-        are told apart
+    :param staged: what tells the temporary table's rows apart as the table's keys do
+    :param select_groups: begins a query of many groups
     :param create_stage: statements that create it, with the types of the table's columns
     :param check_keys: raises where the keys cannot tell the table's rows apart; None where there is no upsert
     :param merge: the statements that bring the rows of the temporary table into the table
@@ -211,7 +211,8 @@ class Dialect:
     transactional_ddl: bool = True
     alone: Alone = lambda *_: nullcontext()
     stage: str = ""
-    duplicates: str = "SELECT {keys} FROM {stage} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+    staged: str = "{stage}"
+    select_groups: str = "SELECT"
     create_stage: Sequence[str] = ()
     check_keys: CheckKeys | None = None
     merge: Callable[[Names], list[str]] = lambda _: []

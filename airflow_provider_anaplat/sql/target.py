@@ -230,7 +230,9 @@ class SqlTarget:
 
     def _refuse_duplicates(self, names: Names) -> None:
         keys = ", ".join(names.keys)
-        query = self._dialect.duplicates.format(keys=keys, stage=names.stage, table=names.table)
+        staged = self._dialect.staged.format(keys=keys, stage=names.stage, table=names.table)
+        select = self._dialect.select_groups
+        query = f"{select} {keys} FROM {staged} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
         for values in self.session.rows(query):
             raise AnaplatLoadError(
                 f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "

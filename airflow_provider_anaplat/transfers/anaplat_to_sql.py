@@ -190,9 +190,15 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     def _hook(self) -> Any:
         from airflow.providers.common.sql.hooks.sql import DbApiHook
 
+        params = self.hook_params or {}
+        if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
+            raise AirflowFailException(
+                "hook_params must be a mapping of the hook's arguments by their names, such as "
+                f'{{"local_infile": True}}; it is of the type {type(params).__name__}.'
+            )
         connection: Any = BaseHook.get_connection(self.sql_conn_id)
         try:
-            hook = connection.get_hook(hook_params=dict(self.hook_params or {}))
+            hook = connection.get_hook(hook_params=dict(params))
         except (AirflowException, ImportError) as error:
             raise AirflowFailException(
                 f"The connection {self.sql_conn_id!r} is of the type {connection.conn_type!r}, whose hook is not "

@@ -107,6 +107,16 @@ def test_texts_survive(each: Database, load: Any, simulator: Simulator, mode: st
     assert [text for _, text in each.rows("SELECT id, text FROM sales ORDER BY id")] == TEXTS
 
 
+@pytest.mark.parametrize("local_infile", [False, True])
+def test_texts_survive_a_connection_of_another_encoding(
+    mysql: Database, load: Any, simulator: Simulator, hook_params: dict[str, Any], local_infile: bool
+) -> None:
+    hook_params.update(local_infile=local_infile, init_command="SET NAMES latin1")
+    simulator.platform.add_dataset("texts", keyed(*enumerate(TEXTS)))
+    load()
+    assert mysql.rows("SELECT name FROM sales ORDER BY id") == [(text,) for text in TEXTS]
+
+
 def test_texts_that_are_the_only_column(each: Database, load: Any, simulator: Simulator) -> None:
     simulator.platform.add_dataset("texts", Table.of_rows([("text", "STRING")], [[text] for text in TEXTS]))
     load()

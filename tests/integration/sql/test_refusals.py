@@ -100,6 +100,8 @@ def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
         ({"mode": "upsert", "key_columns": ["n", "x"]}, "has no column 'x'; it has 'n', 'half'"),
         ({"table": "public.sales"}, "into the argument schema"),
         ({"table": ""}, "bare name"),
+        ({"hook_params": "local_infile"}, "hook_params must be a mapping .* of the type str"),
+        ({"hook_params": {1: True}}, "hook_params must be a mapping .* by their names"),
     ],
 )
 def test_arguments_that_cannot_work(db: Database, load: Any, arguments: Any, words: str) -> None:
@@ -156,6 +158,22 @@ def test_what_its_column_cannot_hold(
     with pytest.raises(AnaplatLoadError, match=r"Cannot load dataset ds1 into table .sales.: .* says: "):
         load()
     assert each.rows("SELECT * FROM sales") == before
+
+
+@pytest.mark.parametrize("setting", ["", "SET SESSION max_error_count = 0"])
+def test_no_warning_of_mysql_is_lost(
+    mysql: Database, load: Any, dataset: Any, hook_params: dict[str, Any], setting: str
+) -> None:
+    hook_params.update({"local_infile": True}, init_command=setting)
+    mysql.run("CREATE TABLE sales (c DATE)", "INSERT INTO sales VALUES ('2020-01-01')")
+    before = mysql.rows("SELECT * FROM sales")
+    # Of a time that a date has no room for the server only notes, and of what it says, it keeps 64 lines.
+    cells = ["2026-01-01 10:00:00"] * 100 + ["no day"]
+    dataset.table = Table.of_rows([("c", "STRING")], [[cell] for cell in cells])
+
+    with pytest.raises(AnaplatLoadError, match=r"says: .*'c' at row 101"):
+        load()
+    assert mysql.rows("SELECT * FROM sales") == before
 
 
 def test_nul_in_postgresql(postgres: Database, load: Any, dataset: Any) -> None:
