@@ -21,7 +21,9 @@ _BACKSLASH = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))",
     re.DOTALL,
 )
-_BYTES = re.compile("[\x80-\xff]{2,}")
+# What stands for a byte that was read as a character of its own: HTML, as most of the world, takes 0x80 for the €.
+_BYTE_OF = {ord(said): byte for byte in range(0x80, 0xA0) if (said := bytes([byte]).decode("cp1252", "ignore"))}
+_BYTES = re.compile(f"[\x80-\xff{''.join(map(chr, _BYTE_OF))}]{{2,}}")
 _PERCENT_U = re.compile("%u([0-9a-fA-F]{4})")  # which old browsers' scripts write
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SAME_IN_EVERY_FORM = re.compile(r"[A-Za-z0-9_.~-]+")
@@ -144,7 +146,7 @@ def _without_percents(text: str) -> str:
 
 def _without_bytes(text: str) -> str:
     """Read as UTF-8 what was read, or escaped, byte by byte."""
-    return _BYTES.sub(lambda read: read.group().encode("latin-1").decode(errors="replace"), text)
+    return _BYTES.sub(lambda read: read[0].translate(_BYTE_OF).encode("latin-1").decode(errors="replace"), text)
 
 
 _UNDO = (_without_backslashes, html.unescape, _without_percents, _without_bytes)

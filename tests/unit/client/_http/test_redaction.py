@@ -10,7 +10,7 @@ from contextlib import closing
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_provider_anaplat import errors
@@ -58,6 +58,10 @@ ESCAPES: dict[str, Escape] = {
     "octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
     "bytes": lambda text: repr(text.encode())[2:-1],
     "bytes, one character each": lambda text: text.encode().decode("latin-1"),
+    "bytes, one character each of Windows": lambda text: "".join(
+        bytes([byte]).decode("cp1252" if byte not in b"\x81\x8d\x8f\x90\x9d" else "latin-1")
+        for byte in text.encode()
+    ),
     "percent and u": lambda text: "".join(f"%u{unit:04x}" for unit in units(text)),
     "half of it twice": lambda text: escaped_half(f"&#{ord(character):05};" for character in text),
     "half of it in two ways": lambda text: escaped_half(f"\\u{unit:04x}" for unit in units(text)),
@@ -74,6 +78,7 @@ def test_no_form_of_a_secret_is_shown(secret: str, escape: Escape) -> None:
     assert "***" in shown
 
 
+@example("password À", ["bytes, one character each", "HTML, decimal"])
 @given(
     st.text(st.characters(exclude_categories=["Cc", "Cn", "Cs"]), min_size=6),
     st.lists(st.sampled_from(sorted(ESCAPES)), max_size=3),
