@@ -45,8 +45,8 @@ _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 _UNCUT = 4  # times the size of a slice; few rows are so much larger
-# Bytes of a slice for each column, of which a slice of few rows takes more than the rows do.
-_SLICE_PER_COLUMN = 2500
+# Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
+_FRAME_PER_COLUMN = 10_000
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 # Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
@@ -206,7 +206,6 @@ def _arrow_frame(
     most_rows: int | None = None,
 ) -> pl.DataFrame | None:
     """Return the rows; None where the exact way must look."""
-    size = max(size, _SLICE_PER_COLUMN * len(names)) if size == _SLICE else size
     slices = list(_slices(body, start, end, size))
     # What cannot be cut is one row, or no rows at all, of which Arrow would take ten times the memory.
     uncut = max(map(len, slices)) > _UNCUT * size
@@ -216,11 +215,12 @@ def _arrow_frame(
     frames, rows = [], 0
     columns = _columns(names)
 
-    def read(text: memoryview) -> pl.DataFrame | None:
-        for_python = odd and _NOT_FOR_ARROW.search(text) is not None
-        return _slice_frame(_python_rows(text) if for_python else _arrow_rows(text), columns)
+    def read(text: memoryview) -> pl.Series | None:
+        return (_python_rows if odd and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
 
-    for frame in each(read, slices):
+    together = max(1, _FRAME_PER_COLUMN * len(names) * len(slices) // max(1, end - start))
+    groups = (slices[first : first + together] for first in range(0, len(slices), together))
+    for frame in each(lambda texts: _frame_of(map(read, texts), columns), groups):
         if frame is None:
             return None
         frames.append(frame)
@@ -230,13 +230,16 @@ def _arrow_frame(
     return pl.concat(frames, rechunk=False)
 
 
-def _slice_frame(rows: pl.Series | None, columns: tuple[pl.Expr, ...]) -> pl.DataFrame | None:
-    if rows is None or rows.has_nulls():
-        return None
-    widths = rows.list.len()
-    if (widths.min(), widths.max()) != (len(columns), len(columns)):
-        return None
-    return _frame(rows, columns)
+def _frame_of(slices: Iterable[pl.Series | None], columns: tuple[pl.Expr, ...]) -> pl.DataFrame | None:
+    found: list[pl.Series] = []
+    for rows in slices:
+        if rows is None or rows.has_nulls():
+            return None
+        widths = rows.list.len()
+        if (widths.min(), widths.max()) != (len(columns), len(columns)):
+            return None
+        found.append(rows)
+    return _frame(pl.concat(found), columns)
 
 
 def _python_rows(text: memoryview) -> pl.Series | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -67,6 +68,25 @@ def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: in
     assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
     frame = decode._arrow_frame(content, *place, ("a", "b"), size=size)
     assert frame is None or frame.rows() == [tuple(row) for row in rows]
+
+
+def test_rows_of_many_columns_are_read_several_slices_at_a_time() -> None:
+    names = tuple(f"c{number}" for number in range(150))
+    rows = [[f"{row}-{column}" if row % 7 else None for column in range(150)] for row in range(6_000)]
+    text = json.dumps(rows).encode()[1:-1]
+    groups: list[Any] = []
+
+    def each(read: Callable[[decode.S], decode.T], slices: Iterable[decode.S]) -> Iterator[decode.T]:
+        groups.extend(slices)
+        return map(read, groups)
+
+    frame = decode._arrow_frame(text, 0, len(text), names, each=each)
+    assert frame is not None
+    assert frame.rows() == [tuple(row) for row in rows]
+    assert (len(groups) > 2, max(map(len, groups)) > 1) == (True, True)
+
+    shorter = text.replace(b'"5998-75", ', b"")
+    assert decode._arrow_frame(shorter, 0, len(shorter), names) is None
 
 
 MARKS = st.sampled_from(
