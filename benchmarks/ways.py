@@ -161,6 +161,8 @@ WAYS: dict[str, Callable[[Job], object]] = {
     "pandas parquet": pandas_parquet,
     "dlt parquet": dlt_parquet,
     "operator csv": operator("csv"),
+    "operator csv.gz": operator("csv.gz"),
+    "operator csv.zst": operator("csv.zst"),
     "operator ndjson": operator("ndjson"),
     "operator parquet": operator("parquet"),
     "get_df pandas": get_df("pandas"),

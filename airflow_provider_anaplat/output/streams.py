@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, Literal, Protocol, cast
 
@@ -99,15 +100,36 @@ def compressed(file: Writable, compression: str) -> Iterator[Writable]:
     """
     if compression == ".gz":
         # Without a name and a time in its header, the same rows give the same file.
-        with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
-            yield Output(stream.write)
+        zipped = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
+        with zipped, _beside(zipped.write) as write:
+            yield Output(write)
     elif compression == ".zst":
         import zstandard
 
-        with zstandard.ZstdCompressor(threads=-1).stream_writer(as_file(file), closefd=False) as stream:
-            yield Output(stream.write)
+        squeezed = zstandard.ZstdCompressor(threads=-1).stream_writer(as_file(file), closefd=False)
+        with squeezed, _beside(squeezed.write) as write:
+            yield Output(write)
     else:
         yield file
+
+
+@contextmanager
+def _beside(write: Callable[[bytes], int]) -> Iterator[Callable[[bytes], int]]:
+    """Let a thread write a piece while the next one is made.
+
+    What it raises is raised at the next piece, or at the end.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="anaplat-compress") as pool:
+        piece = pool.submit(write, b"")
+
+        def hand_over(data: bytes) -> int:
+            nonlocal piece
+            piece.result()
+            piece = pool.submit(write, data)
+            return len(data)
+
+        yield hand_over
+        piece.result()
 
 
 def encoded(output: Output, encoding: Encoding) -> Callable[[bytes], int | None]:
