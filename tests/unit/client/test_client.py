@@ -130,6 +130,7 @@ def test_a_subscriptions_last_send_is_a_moment(client: AnaplatClient, simulator:
     (plan,) = client.get_subscriptions(["s1", "s2"])
     assert plan.last_send_time == pendulum.from_timestamp(1700000000.123)
     assert plan.model_dump(mode="json", by_alias=True)["lastSendTime"] == 1700000000123
+    assert plan.summary()["lastSendTime"] == 1700000000123
 
 
 def test_pages_of_a_type(client: AnaplatClient, simulator: Simulator) -> None:

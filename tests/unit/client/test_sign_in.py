@@ -177,6 +177,20 @@ def test_and_so_does_a_process_that_comes_later(signed: Signed, simulator: Simul
     assert len(simulator.requests("sign_in")) == 2
 
 
+def test_until_its_own_clock_says_ten_minutes_later(signed: Signed, simulator: Simulator, ds_id: str) -> None:
+    simulator.inject("get_columns", replies.http_status(403), times=2)
+    client = signed()
+    with pytest.raises(errors.AnaplatPermissionError):
+        client.get_columns(ds_id)
+
+    simulator.platform.clock_ahead = timedelta(minutes=11)
+    client.list_datasets()  # says what the time is
+    simulator.inject("get_columns", replies.http_status(403))
+
+    assert len(client.get_columns(ds_id)) == 2
+    assert len(simulator.requests("sign_in")) == 3
+
+
 @pytest.mark.parametrize("shares", [False, True])
 def test_a_token_that_is_displaced_every_time_ends_in_an_error(
     signed: Signed, simulator: Simulator, ds_id: str, shares: bool

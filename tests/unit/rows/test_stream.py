@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from conftest import TEXTS, numbers
+from support.exports import export_rows
 
 from airflow_provider_anaplat import AnaplatHook
 from airflow_provider_anaplat.client import AnaplatClient
@@ -18,6 +20,8 @@ from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatRequestError,
 )
+from airflow_provider_anaplat.rows.pages import RowQuery
+from airflow_provider_anaplat.rows.stream import RowStream
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
 MIXED = Table.of_rows(
@@ -126,6 +130,20 @@ def test_a_cell_that_does_not_fit_is_an_error_or_null(client: AnaplatClient, sim
         client.get_df("ds1")
 
     assert client.get_df("ds1", on_cast_error="null").rows() == [(1,), (None,)]
+
+
+@pytest.mark.parametrize("to", ["a file", "code"])
+def test_the_cell_of_a_later_page_has_its_row_in_the_dataset(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, to: str
+) -> None:
+    cells = [[str(n)] for n in range(25)]
+    cells[14] = ["fourteen"]
+    simulator.platform.add_dataset("odd", Table.of_rows([("n", "LONG")], cells))
+
+    query = RowQuery("ds1", offset=3, page_size=10)
+
+    with pytest.raises(AnaplatCellError, match="row 15 "):
+        list(RowStream(client, query)) if to == "code" else export_rows(client, query, tmp_path / "x", "parquet")
 
 
 @pytest.mark.parametrize("df_type", ["Polars", "csv", ""])

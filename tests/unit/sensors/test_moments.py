@@ -240,5 +240,8 @@ def test_but_not_before_its_arguments_are_known() -> None:
         create = AnaplatCreateDatasetOperator(task_id="create", account_id="a", name="n", table_query={})
         output: Any = create.output
         late = AnaplatDatasetTaskSensor(**WAITING, ds_id=output["dsId"], deferrable=True, start_from_trigger=True)
+        several: Any = {**WAITING, "task_id": "wait_for_several", "subscription_ids": ["s1", output["dsId"]]}
+        among = AnaplatSubscriptionSensor(**several, deferrable=True, start_from_trigger=True)
     assert not late.start_from_trigger
+    assert not among.start_from_trigger
     assert not AnaplatDatasetTaskSensor(**WAITING, ds_id="ds1", start_from_trigger=True).start_from_trigger

@@ -75,6 +75,15 @@ def test_psycopg2(client: AnaplatClient, simulator: Simulator, postgres: Databas
     assert postgres.rows("SELECT text FROM u ORDER BY id") == stored
 
 
+def test_what_is_not_said_by_the_database_is_no_refusal_of_it(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        session = open_session(connection)
+        with pytest.raises(AnaplatLoadError), session.refusals("Cannot count"):
+            connection.execute("SELECT COUNT(*) FROM nothing")
+        with pytest.raises(ZeroDivisionError), session.refusals("Cannot count"):
+            raise ZeroDivisionError
+
+
 def test_an_unknown_database(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
     with closing(Unknown(tmp_path / "x.db")) as connection, closing(sqlite3.connect(tmp_path / "x.db")) as reader:

@@ -119,6 +119,16 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
     ]
 
 
+def test_every_problem_of_a_parquet_file_has_its_row(tmp_path: Path) -> None:
+    logins = [f"u{number}" for number in range(30_000)]
+    logins[1] = logins[20_000] = ""
+    pl.DataFrame({"loginId": logins}).write_parquet(tmp_path / "u.parquet")
+
+    with pytest.raises(AnaplatInvalidUsersError) as raised:
+        CheckedUsers(file_source(tmp_path / "u.parquet"))
+    assert [line.partition(",")[0] for line in str(raised.value).splitlines()[1:]] == ["row 2", "row 20001"]
+
+
 def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
     lines = [
         '{"loginId": "a"}',
