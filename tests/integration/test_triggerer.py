@@ -44,7 +44,8 @@ class Airflow(ForkedAirflow):
 def until(condition: Callable[[], bool], airflow: Airflow) -> None:
     def explain() -> str:
         logs = {name: airflow.component_log(name)[-3000:] for name in COMPONENTS}
-        return f"{airflow.states()}\n" + "\n".join(f"{name}: {log}" for name, log in logs.items())
+        of_tasks = {str(path): path.read_text(errors="replace") for path in airflow.home.rglob("attempt=*.log*")}
+        return f"{airflow.states()}\n" + "\n".join(f"{name}: {log}" for name, log in {**logs, **of_tasks}.items())
 
     wait_until(condition, explain)
 

@@ -41,11 +41,19 @@ def once(name: str, make: Callable[[Path], object]) -> Path:
     return path
 
 
+# SQLite gives up after five seconds that another process takes, and the API server answers HTTP 500 then.
+PATIENT_DATABASE = """[database]
+sql_alchemy_connect_args = airflow_local_settings.connect_args
+sql_alchemy_connect_args_async = airflow_local_settings.connect_args
+"""
+PATIENCE = f"connect_args = {{'timeout': {LONG}}}\n"
+
+
 def _migrate(home: Path) -> None:
     environment = {**os.environ, "AIRFLOW_HOME": str(home)}
     subprocess.run([AIRFLOW, "db", "migrate"], env=environment, check=True, capture_output=True)
     config = home / "airflow.cfg"
-    config.write_text(config.read_text().replace(str(home), "{HOME}"))
+    config.write_text(config.read_text().replace(str(home), "{HOME}").replace("[database]\n", PATIENT_DATABASE))
 
 
 def migrate(home: Path) -> None:
@@ -54,6 +62,8 @@ def migrate(home: Path) -> None:
     shutil.copy(migrated / "airflow.db", home)
     config = (migrated / "airflow.cfg").read_text()
     (home / "airflow.cfg").write_text(config.replace("{HOME}", str(home)))
+    (home / "config").mkdir()
+    (home / "config" / "airflow_local_settings.py").write_text(PATIENCE)
 
 
 class RunningAirflow:
