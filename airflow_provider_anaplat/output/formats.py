@@ -45,7 +45,6 @@ _WITHIN = r"([%s][\x{FEFF}\" ]*)([=+\-@＝＋－＠])"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
-_CELLS = 1 << 18  # that are counted in one step: enough for few steps, and few enough to take little memory
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 # Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
 _PART_ROWS = 20_000
@@ -114,9 +113,10 @@ class CsvSink:
         if self.header:
             # As a row, where names that were escaped need not differ.
             names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
-            self._write_rows(names, write)
+            self._write_rows(names, write, quoted=True)
+        quoted = False
         for frame in frames:
-            self._write_rows(frame, write)
+            quoted = self._write_rows(frame, write, quoted)
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
@@ -130,18 +130,31 @@ class CsvSink:
         apart = cells.str.replace_all(within, "${1}'${2}")
         return frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
 
-    def _write_rows(self, frame: pl.DataFrame, write: Callable[[bytes], object]) -> None:
+    def _write_rows(self, frame: pl.DataFrame, write: Callable[[bytes], object], quoted: bool) -> bool:
+        """Write rows, and return whether a cell had to be quoted.
+
+        :param quoted: look at each cell, whether it has to be; it takes half the time to see that afterwards
+        """
         frame = self.as_written(frame)
         for rows in frame.iter_slices(rows_within(frame, frame.height, _CSV_BYTES)):
-            text = BytesIO()
-            rows.write_csv(
-                text,
-                include_header=False,
-                separator=self.delimiter,
-                batch_size=rows_within(rows, _CSV_BATCH, _CSV_BATCH_BYTES),
-            )
-            _check_csv(rows, text.getvalue())
-            write(text.getvalue())
+            text = b"" if quoted else self._text(rows, "never")
+            if quoted or not _has_plain_cells(rows, text, self.delimiter.encode()):
+                quoted = True
+                text = self._text(rows, "necessary")
+                _check_csv(rows, text)
+            write(text)
+        return quoted
+
+    def _text(self, rows: pl.DataFrame, quotes: Literal["never", "necessary"]) -> bytes:
+        text = BytesIO()
+        rows.write_csv(
+            text,
+            include_header=False,
+            separator=self.delimiter,
+            batch_size=rows_within(rows, _CSV_BATCH, _CSV_BATCH_BYTES),
+            quote_style=quotes,
+        )
+        return text.getvalue()
 
 
 @dataclass(frozen=True)
@@ -249,24 +262,34 @@ FORMATS: dict[FileFormat, Format] = {
 }
 
 
+def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool:
+    """Tell whether each cell of the frame is in the text that was made of it, and none of them wants quotes."""
+    sizes = _cells(frame).str.len_bytes()
+    cells = frame.width * frame.height
+    return (
+        len(text) == int(sizes.sum()) + cells
+        and occurrences(text, delimiter) == cells - frame.height
+        and occurrences(text, b"\n") == frame.height
+        and b'"' not in text
+        and b"\r" not in text
+        and not (sizes == 0).any()  # the empty text; of null, there is no size
+    )
+
+
 def _check_csv(frame: pl.DataFrame, text: bytes) -> None:
     """See that each cell of the frame is in the text that was made of it."""
-    written = len(text)
+    cells, written = _cells(frame), len(text)
     quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled
-    due = _total(frame, lambda cells: cells.str.len_bytes()) + frame.width * frame.height
+    due = int(cells.str.len_bytes().sum()) + len(cells)
     if written != due + quotes:
-        due -= _total(frame, lambda cells: cells.str.count_matches('"', literal=True))
+        due -= int(cells.str.count_matches('"', literal=True).sum())
     if written != due + quotes:
         raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
 
 
-def _total(frame: pl.DataFrame, count: Callable[[pl.Series], pl.Series]) -> int:
-    """Add up what is counted in each cell; of all columns at once, since many of them would be as many steps."""
-    total = 0
-    for rows in frame.iter_slices(max(1, _CELLS // max(1, frame.width))):
-        if rows.width:
-            total += int(count(pl.concat(rows.get_columns(), rechunk=False)).sum())
-    return total
+def _cells(frame: pl.DataFrame) -> pl.Series:
+    """Return the cells of all columns; many columns would be as many steps."""
+    return pl.concat(frame.get_columns(), rechunk=False) if frame.width else pl.Series(dtype=pl.String)
 
 
 def _check_rows(written: int, expected: int) -> None:

@@ -13,10 +13,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from inspect import signature
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import arro3.io
@@ -32,6 +31,7 @@ from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.schema import unique_names
 
 __all__ = [
+    "Described",
     "Head",
     "Map",
     "RowPage",
@@ -58,9 +58,6 @@ _SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
 # The rows before and behind those of a slice; no text can hold them.
 _MARK = secrets.token_hex()
 _BEFORE, _BEHIND = b'{"lists":[[["%b"],' % _MARK.encode(), b',["%b"]]]}' % _MARK.encode()
-# What becomes of an empty list: releases of Polars differ in it, and some want to be told. Where this package
-# explodes lists, none is empty.
-_EXPLODE: Any = {"empty_as_null": False} if "empty_as_null" in signature(pl.Series.explode).parameters else {}
 # What Polars makes of what Arrow refuses; before 1.37, a panic.
 _REFUSALS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 # Arrow quotes in an error what is no text, however deep it is nested, and so runs out of stack: from some 16,000
@@ -109,16 +106,30 @@ class RowPage:
 
 
 @dataclass(frozen=True)
+class Described:
+    """The columns of a dataset; a thousand of them take longer to check than a page's rows to read.
+
+    :param as_sent: what an answer says of them
+    :param columns: the same, checked
+    :param types: name and type of each
+    """
+
+    as_sent: Any
+    columns: tuple[Column, ...]
+    types: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Head:
     """What an answer says of the dataset, read at once; its rows take longer.
 
-    :param columns: the columns as the platform describes them
+    :param described: the columns as the platform describes them
     :param snapshot: the state of the dataset
     :param parent_dir_id: id of the directory that the dataset is in, where it is in one
     :param rows: where in the answer's body its rows begin and end, where that is known
     """
 
-    columns: tuple[Column, ...]
+    described: Described
     snapshot: Snapshot
     parent_dir_id: str | None
     rows: tuple[int, int] | None
@@ -132,7 +143,7 @@ class Head:
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
-        names = tuple(column.name for column in self.columns)
+        names = tuple(name for name, _ in self.described.types)
         frame = None
         if self.rows is not None:
             frame = _arrow_frame(
@@ -140,23 +151,25 @@ class Head:
             )
         if frame is None:
             (frame,) = each(lambda answer: _exact_frame(answer, names), [self.answer])
-        return RowPage(frame, self.columns, self.snapshot)
+        return RowPage(frame, self.described.columns, self.snapshot)
 
 
-def read_head(answer: Answer, ds_id: str | None = None) -> Head:
+def read_head(answer: Answer, ds_id: str | None = None, known: Described | None = None) -> Head:
     """Return what an answer of the data operation says before its rows.
 
     :param ds_id: id of the dataset that was asked for, if the answer must be of that one
+    :param known: the columns as another answer described them; the same ones are not checked again
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: it is no answer of the data operation
     """
     rows = _rows(answer.body)
     envelope = None if rows is None else _envelope(answer, *rows)
     payload = read_payload(answer, _parsed if envelope is None else lambda _: envelope)
+    as_sent = payload.get("columns") if isinstance(payload, dict) else None
+    described = known if known is not None and known.as_sent == as_sent else None
     if isinstance(payload, dict):
-        payload = {
-            name: [] if name in _NAMES_OF_ROWS and isinstance(of, list) else of for name, of in payload.items()
-        }
+        left_out = _NAMES_OF_ROWS if described is None else (*_NAMES_OF_ROWS, "columns")
+        payload = {name: [] if name in left_out and isinstance(of, list) else of for name, of in payload.items()}
     data: DatasetData = validated(DatasetData, payload, answer)
     if ds_id is not None and data.ds_id != ds_id:
         raise answer.error(
@@ -166,12 +179,16 @@ def read_head(answer: Answer, ds_id: str | None = None) -> Head:
     if data.row_count is None:
         raise answer.error(AnaplatInvalidAnswerError, "the answer has no rowCount.")
     utime = data.model_dump(mode="json", by_alias=True, include={"utime"})["utime"]
-    columns = tuple(data.columns)
+    described = described or _described(as_sent, data.columns, answer)
+    snapshot = Snapshot(data.version, utime, data.row_count, described.types)
+    return Head(described, snapshot, data.parent_dir_id, None if envelope is None else rows, answer)
+
+
+def _described(as_sent: Any, columns: Sequence[Column], answer: Answer) -> Described:
     types = tuple((column.name, column.fd_type) for column in columns)
     if not all(_is_unicode(text) for names_and_types in types for text in names_and_types):
         raise answer.error(AnaplatInvalidAnswerError, "an unpaired surrogate is in the name or type of a column.")
-    snapshot = Snapshot(data.version, utime, data.row_count, types)
-    return Head(columns, snapshot, data.parent_dir_id, None if envelope is None else rows, answer)
+    return Described(as_sent, tuple(columns), types)
 
 
 def _parsed(answer: Answer) -> Any:
@@ -213,7 +230,7 @@ def _arrow_frame(
         return None
     odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
     frames, rows = [], 0
-    columns = _columns(names)
+    columns = unique_names(list(names))
 
     def read(text: memoryview) -> pl.Series | None:
         return (_python_rows if odd and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
@@ -230,7 +247,7 @@ def _arrow_frame(
     return pl.concat(frames, rechunk=False)
 
 
-def _frame_of(slices: Iterable[pl.Series | None], columns: tuple[pl.Expr, ...]) -> pl.DataFrame | None:
+def _frame_of(slices: Iterable[pl.Series | None], columns: list[str]) -> pl.DataFrame | None:
     found: list[pl.Series] = []
     for rows in slices:
         if rows is None or rows.has_nulls():
@@ -310,7 +327,7 @@ def _exact_frame(answer: Answer, names: tuple[str, ...]) -> pl.DataFrame:
         raise answer.error(
             AnaplatInvalidAnswerError, "lists or objects are nested too deep for the contract."
         ) from None
-    return _frame(rows, _columns(names))
+    return _frame(rows, unique_names(list(names)))
 
 
 class _TooDeepError(Exception):
@@ -366,14 +383,6 @@ def _kind(cell: Any, answer: Answer) -> str:
     return f"{shown} ({'an unpaired surrogate' if isinstance(cell, str) else type(cell).__name__})"
 
 
-@lru_cache(maxsize=4)  # where columns are many, making these takes longer than a page's rows
-def _columns(names: tuple[str, ...]) -> tuple[pl.Expr, ...]:
-    """Return what takes each column out of rows that all have a cell for each."""
-    cells, unique = pl.col("cells"), unique_names(list(names))
-    return tuple(cells.gather_every(len(names), index).alias(name) for index, name in enumerate(unique))
-
-
-def _frame(rows: pl.Series, columns: tuple[pl.Expr, ...]) -> pl.DataFrame:
-    # In this thread: to share the little work of a slice with others takes longer than to do it.
-    cells = rows.to_frame("cells").select_seq(pl.col("cells").explode(**_EXPLODE))
-    return cells.select_seq(columns)
+def _frame(rows: pl.Series, columns: list[str]) -> pl.DataFrame:
+    """Return rows that all have a cell for each column."""
+    return rows.list.to_struct(fields=columns).struct.unnest() if columns else pl.DataFrame()

@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRowCountError,
 )
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
-from airflow_provider_anaplat.rows.decode import Head, RowPage, Snapshot, read_head
+from airflow_provider_anaplat.rows.decode import Described, Head, RowPage, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
 __all__ = [
@@ -112,12 +112,14 @@ class PageReader:
         self._offsets = OffsetCheck(
             f"Dataset {query.ds_id}", lambda offset, limit: self._read(offset, limit)[0].frame
         )
+        self._described: Described | None = None
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
         first, limit = self._ask(query.offset, max(1, self._within(query.offset, self.budget.rows())))
         self._first = [(first, limit)]  # taken from here when it is read, so that nothing keeps it in memory
-        self.columns = first.columns
-        self.budget.has_columns(len(first.columns))
+        self._described = first.described
+        self.columns = first.described.columns
+        self.budget.has_columns(len(self.columns))
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)
@@ -299,7 +301,7 @@ class PageReader:
     def _ask_for(self, offset: int, limit: int, most: int | None) -> Head:
         query = self._query
         return self._client.read_rows_with(
-            partial(read_head, ds_id=query.ds_id),
+            partial(read_head, ds_id=query.ds_id, known=self._described),
             query.ds_id,
             offset=offset,
             limit=limit,

@@ -198,6 +198,22 @@ def test_csv_as_its_reader_wants_it(
     assert (tmp_path / "t.csv").read_bytes() == expected
 
 
+@pytest.mark.parametrize("cell", ["", ",", '"', "a\nb", "a\r", '""', "\r\n", 'a,"b"\n'])
+@pytest.mark.parametrize("place", ["first", "in the middle", "last"])
+def test_csv_quotes_what_wants_it_wherever_it_stands(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, cell: str, place: str
+) -> None:
+    rows: list[list[str | None]] = [[str(n), None if n % 3 else "中", "x"] for n in range(30)]
+    rows[{"first": 0, "in the middle": 14, "last": 29}[place]][1] = cell
+    simulator.platform.add_dataset("t", Table.of_rows([("a", "LONG"), ("b", "STRING"), ("c", "STRING")], rows))
+
+    export_rows(client, RowQuery("ds1", page_size=10), tmp_path / "t.csv", "csv")
+
+    quoted = '"' + cell.replace('"', '""') + '"'
+    lines = [f"{a},{quoted if b == cell else b or ''},{c}\n" for a, b, c in rows]
+    assert (tmp_path / "t.csv").read_bytes().decode() == "a,b,c\n" + "".join(lines)
+
+
 def test_gb18030_with_compression(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_dataset("t", Table.of_rows([("城市", "STRING")], [["北京 😀"]] * 3))
     sink = CsvSink(encoding="gb18030")

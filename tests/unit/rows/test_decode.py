@@ -37,7 +37,7 @@ def page(content: bytes) -> decode.RowPage:
 def is_fast(content: bytes) -> bool:
     """Whether Arrow reads the rows."""
     head = read_head(Answer("read_rows", 200, content))
-    names = tuple(column.name for column in head.columns)
+    names = tuple(column.name for column in head.described.columns)
     return head.rows is not None and decode._arrow_frame(content, *head.rows, names) is not None
 
 
@@ -172,6 +172,28 @@ def test_what_stands_between_the_rows_and_another_list_is_read(lost: str) -> Non
     assert moved.snapshot.version == 3
     assert moved.snapshot.utime is not None
     assert moved.page().frame.rows() == [("a", "b")]
+
+
+def test_columns_that_are_known_are_not_checked_again() -> None:
+    described = read_head(Answer("read_rows", 200, body([["a", "b"]]))).described
+
+    again = read_head(Answer("read_rows", 200, body([["c", "d"]])), known=described)
+
+    assert again.described is described
+    assert again.page().frame.rows() == [("c", "d")]
+
+
+def test_columns_that_are_others_than_those_known_are_checked() -> None:
+    known = read_head(Answer("read_rows", 200, body([["a", "b"]]))).described
+    response = json.loads(body([["a", "b"]]))
+    response["response"]["columns"][1]["name"] = "other"
+    renamed = Answer("read_rows", 200, json.dumps(response).encode())
+    response["response"]["columns"][1]["name"] = 7
+    invalid = Answer("read_rows", 200, json.dumps(response).encode())
+
+    assert [name for name, _ in read_head(renamed, known=known).snapshot.columns] == ["a", "other"]
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"columns\.1\.name"):
+        read_head(invalid, known=known)
 
 
 @given(
