@@ -7,13 +7,21 @@ a disk's moods are larger than the differences. Ratios hold on a noisy machine, 
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
+import zstandard
 from page_server import page_server
+from tables import bench_row
 
 HERE = Path(__file__).parent
 MEMORY = Path("/dev/shm")
@@ -61,6 +69,33 @@ def speed() -> None:
         print(f"Parquet: {ratio:.1f} times as fast as {peer}", flush=True)
 
 
+def compression() -> None:
+    """The same rows as compressed CSV, beside the compressors alone, which take one core."""
+    print("\nThe same rows as compressed CSV\n")
+    text = io.StringIO()
+    csv.writer(text).writerows(map(bench_row, range(500_000)))
+    lines = text.getvalue().encode()
+    compressors: dict[str, Callable[[], Any]] = {
+        "gz": lambda: gzip.GzipFile(fileobj=io.BytesIO(), mode="wb", compresslevel=6),
+        "zst": lambda: zstandard.ZstdCompressor().stream_writer(io.BytesIO()),
+    }
+    with page_server(500_000) as url:
+        for suffix, compressor in compressors.items():
+            alone, operator = [], []
+            for _ in range(RUNS):
+                began = perf_counter()
+                with compressor() as file:
+                    for start in range(0, len(lines), 1 << 20):
+                        file.write(lines[start : start + (1 << 20)])
+                alone.append(perf_counter() - began)
+                operator.append(measure(f"operator csv.{suffix}", url, 500_000, 50_000))
+            seconds, growth = map(statistics.median, zip(*operator, strict=True))
+            print(
+                f"csv.{suffix:<14}{seconds:>9.2f}{growth:>7.0f} MB{statistics.median(alone):>9.2f} alone",
+                flush=True,
+            )
+
+
 def frames() -> None:
     """The same rows as dataframes."""
     print("\nThe same rows as dataframes\n")
@@ -95,6 +130,7 @@ def concurrency() -> None:
 
 if __name__ == "__main__":
     speed()
+    compression()
     frames()
     memory()
     concurrency()
