@@ -1,6 +1,6 @@
 """Assets: how Airflow names a dataset of the platform, and what its events say.
 
-The URI is ``anaplat://<host>/datasets/<dsId>``, with the port where the platform's address has one, and its path
+The URI is ``anaplat://<host>/datasets/<dsId>``, with the port if the platform's address has one, and its path
 prefix before ``datasets``.
 """
 

@@ -90,7 +90,7 @@ class Option:
     :param kind: what it can be
     :param label: what the form calls it
     :param help: what it does; the form adds the default
-    :param default: what holds where it is not given, if that is a value
+    :param default: what holds if it is not given, if that is a value
     :param example: what the form shows in an empty field
     :param secret: whether it is typed unseen
     :param read_by: who reads it: the ``client``, as an argument, or the ``operators`` and links

@@ -149,7 +149,7 @@ class AnaplatNeedsAPersonError(AnaplatError):
 class AnaplatAnswerTooLargeError(AnaplatInvalidAnswerError, AnaplatNeedsAPersonError):
     """The answer is larger than the connection allows; it was not read to its end.
 
-    :ivar size: its bytes, where it said so
+    :ivar size: its bytes, if it said so
     """
 
     def __init__(self, message: str, *, size: int | None = None, **kwargs: Any) -> None:

@@ -65,7 +65,7 @@ def name_of_file(path: str) -> Name:
 
 
 def name_of_table(hook: Any, connection: Any, schema: str | None, table: str) -> Name | None:
-    """Return the name of a table; None where the database's hook does not say how OpenLineage names it.
+    """Return the name of a table; None if the database's hook does not say how OpenLineage names it.
 
     :param hook: the database's hook
     :param connection: its Airflow connection
@@ -93,7 +93,7 @@ def lineage_of_rows(
     :param source: the dataset
     :param target: where they went
     :param result: what the task returned
-    :param columns: those that were read; none where an earlier attempt has read them
+    :param columns: those that were read; none if an earlier attempt has read them
     :param declared: the task's outlets, which count where the target has no name
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -115,7 +115,7 @@ def lineage_of_dataset(
     :param dataset: the dataset
     :param title: its name on the platform
     :param created: whether it was created
-    :param query: the SQL that the platform runs, where it is known
+    :param query: the SQL that the platform runs, if it is known
     :param declared: the task's inlets: what the platform reads is not known here
     """
     from airflow.providers.openlineage.extractors import OperatorLineage

@@ -75,7 +75,7 @@ def get_provider_info() -> dict[str, Any]:
 
 
 def _documentation() -> str:
-    """Return the address that the release was given; "" where it was given none."""
+    """Return the address that the release was given; "" if it was given none."""
     try:
         addresses = metadata(_PACKAGE).get_all("Project-URL") or []
     except PackageNotFoundError:  # the sources alone, without an installation

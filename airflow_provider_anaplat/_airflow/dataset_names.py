@@ -29,7 +29,7 @@ class NamesDataset:
             raise AirflowFailException(str(error)) from error
 
     def dataset_id(self, client: AnaplatClient) -> str:
-        """Return the dataset's id, which takes one request for the dataset list where its name was given.
+        """Return the dataset's id, which takes one request for the dataset list if its name was given.
 
         :raises AnaplatNotFoundError: no dataset has the name
         :raises AnaplatDatasetExistsError: several have

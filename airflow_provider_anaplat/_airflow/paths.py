@@ -32,7 +32,7 @@ def place_of(
     """Return the place that a user names.
 
     :param output_path: what the user wrote as a path
-    :param file_format: what the user wrote as a format, where the path's suffix does not say it
+    :param file_format: what the user wrote as a format, if the path's suffix does not say it
     :param argument: what the path is called, for the error
     :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable
     """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _EXCEPTIONS = ("airflow.sdk.exceptions", "airflow.exceptions")
 
-# The modules that may hold a name, the newest first: an older place warns, or is gone, where there is a newer one.
+# The modules that may hold a name, the newest first: an older place warns, or is gone, if there is a newer one.
 # After a colon stands what the name is called there.
 _PLACES: dict[str, tuple[str, ...]] = {
     "DAG": ("airflow.sdk", "airflow"),

@@ -33,7 +33,7 @@ def folder_state(context: Mapping[str, Any], folder: Any) -> StateStore:
 
 
 def retried_since(context: Mapping[str, Any]) -> datetime | None:
-    """Return when this DAG run began, where this attempt is a retry; None in a first attempt."""
+    """Return when this DAG run began, if this attempt is a retry; None in a first attempt."""
     run, ti = context.get("dag_run"), context.get("ti")
     if run is None or ti is None or ti.try_number < 2:
         return None

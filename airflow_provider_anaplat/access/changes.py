@@ -95,11 +95,11 @@ def comparison_of(
 ) -> Comparison:
     """Return the comparison that a user names.
 
-    A path's own suffix says its format; where it says none, it is the report's.
+    A path's own suffix says its format; if it says none, it is the report's.
 
     :param place: makes a place of a path, a format and what the path is called
     :param report: path of the new report
-    :param file_format: format of the new report, where its suffix does not say it
+    :param file_format: format of the new report, if its suffix does not say it
     :param earlier: path of the earlier report
     :param changes: path of the changes; by default, beside the new report and in its format
     :raises AnaplatRequestError: a format cannot be told
@@ -212,7 +212,7 @@ class Rights:
                 yield pl.DataFrame(rows, schema=whole, orient="row").with_columns(flags)
 
     def _as_earlier(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a frame as the earlier report has it: where that is CSV, with formulas escaped, if they are."""
+        """Return a frame as the earlier report has it: if that is CSV, with formulas escaped, if they are."""
         sink = self._comparison.earlier.sink
         return sink.as_written(frame.cast(pl.String)) if isinstance(sink, CsvSink) else frame
 
@@ -223,7 +223,7 @@ class Rights:
 
 @contextmanager
 def compared(comparison: Comparison | None, report: Place) -> Iterator[Rights | None]:
-    """Give the rights of the earlier report, or None where there is nothing to compare with.
+    """Give the rights of the earlier report, or None if there is nothing to compare with.
 
     :param report: the new report
     :raises AnaplatRequestError: two of the files are the same

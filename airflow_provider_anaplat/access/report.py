@@ -54,7 +54,7 @@ class AccessSummary:
     :param users: users whose rights are in the file
     :param failed: what went wrong, by the user's id; none of these users has a row
     :param bytes: size of the file
-    :param changes: what is different from an earlier report; None where it was compared with none
+    :param changes: what is different from an earlier report; None if it was compared with none
     """
 
     users: int = 0
@@ -236,7 +236,7 @@ class _Names:
         self._by_kind: dict[Kind, dict[str, str | None]] = {}
 
     def of(self, kind: Kind, resource_id: str) -> str | None:
-        """Return a name; None where the platform tells none."""
+        """Return a name; None if the platform tells none."""
         with self._lock:
             if kind not in self._by_kind:
                 self._by_kind[kind] = self._read(kind)

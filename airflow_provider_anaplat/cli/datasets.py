@@ -100,7 +100,7 @@ def head(arguments: Namespace, output: Printer) -> None:
 
 
 def refresh(arguments: Namespace, output: Printer) -> None:
-    """Have a dataset updated and, where asked to, wait until it is."""
+    """Have a dataset updated and, if asked to, wait until it is."""
     from airflow_provider_anaplat.cli.connect import connection_of
     from airflow_provider_anaplat.client.names import find_dataset
     from airflow_provider_anaplat.client.tasks import RefreshCall
@@ -170,7 +170,7 @@ def is_named(name: str | None, pattern: str) -> bool:
 
 
 def _may_export(client: AnaplatClient, user_id: str, ds_id: str) -> bool | None:
-    """Return whether a user may export a dataset; None where the platform does not say."""
+    """Return whether a user may export a dataset; None if the platform does not say."""
     found = [right for right in client.list_authorized_datasets(user_id) if right.id == ds_id]
     return found[0].can_export if found else False
 

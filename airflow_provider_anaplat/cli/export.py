@@ -1,4 +1,4 @@
-"""The command ``export``: all rows of a dataset to a file, with a progress bar where somebody watches."""
+"""The command ``export``: all rows of a dataset to a file, with a progress bar if somebody watches."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def place_for(file: str, file_format: str | None, options: WriteOptions, argumen
     """Return the place that a person names.
 
     :param file: a local path, or the URL of an object
-    :param file_format: the format, where the path's suffix does not say it
+    :param file_format: the format, if the path's suffix does not say it
     :param argument: what the path is called, for the error
     :raises AnaplatRequestError: neither tells a format
     """

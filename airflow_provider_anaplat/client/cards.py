@@ -44,7 +44,7 @@ class CardData:
 
     :param columns: their titles and types; a type that the answer does not name is ``STRING``
     :param rows: lists of texts or None, one per column; a number is the text that the platform has written
-    :param more: whether there are more rows, where the platform says so
+    :param more: whether there are more rows, if the platform says so
     :param size: bytes of the answer
     """
 
@@ -134,8 +134,8 @@ def _cards_in(page: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _columns(answer: Answer, chart: dict[str, Any], width: int | None, *, beside: bool) -> list[Column]:
     """Return the columns: those beside the cells first, then one for each cell of a row.
 
-    The cells have the titles of the column's values, where the platform spells them out, or those of its meta
-    list; before them, where nothing stands beside the cells, those of the row's meta list. An answer without rows
+    The cells have the titles of the column's values, if the platform spells them out, or those of its meta
+    list; before them, if nothing stands beside the cells, those of the row's meta list. An answer without rows
     may name none.
     """
     dimensions = [[item] for item in _listed(answer, chart, "row", "meta")]

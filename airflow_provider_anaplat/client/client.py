@@ -79,14 +79,14 @@ class AnaplatClient(Extensions):
         :class:`~airflow_provider_anaplat.client.tasks.TaskStatusCall`
     :param login: loginId of a user to sign in (an extension); the token that comes of it goes into the header in
         place of the application token, and is renewed
-    :param user_password: the user's password, where the platform asks for it
+    :param user_password: the user's password, if the platform asks for it
     :param sign_in_path: path of the sign-in
     :param sign_in_body: its body; see :class:`~airflow_provider_anaplat.client.sign_in.SignIn`
     :param token_store: shares the user's token with other processes
     :param observer: is told what :data:`~airflow_provider_anaplat.client.metrics.METRICS` names, in any thread
     :raises AnaplatRequestError: an address or a token that cannot be used
 
-    Every method raises :class:`AnaplatError`, of the type that fits, where the platform does not answer
+    Every method raises :class:`AnaplatError`, of the type that fits, if the platform does not answer
     with success; see :mod:`airflow_provider_anaplat.errors`.
     """
 
@@ -258,7 +258,7 @@ class AnaplatClient(Extensions):
 
         :param read: runs inside the retry: where it raises ``AnaplatTruncatedAnswerError``, the rows
             are asked for again
-        :param most: bytes of the answer at most, where that is less than the connection allows
+        :param most: bytes of the answer at most, if that is less than the connection allows
         """
         body = rows_body(offset, limit, sort_by, sort_type, filter)
         return self._transport.send(

@@ -1,4 +1,4 @@
-"""What holds where nobody says otherwise: the client reads it, and so does the connection form."""
+"""What holds if nobody says otherwise: the client reads it, and so does the connection form."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Extensions:
-    """What platforms of this family are known to do besides; each call is made where a user asks for it."""
+    """What platforms of this family are known to do besides; each call is made if a user asks for it."""
 
     _settings: Settings
     _transport: Transport
@@ -44,7 +44,7 @@ class Extensions:
 
     @property
     def login(self) -> str | None:
-        """The loginId of the user who is signed in; None where nobody is."""
+        """The loginId of the user who is signed in; None if nobody is."""
         return self._settings.login
 
     def find_users(self, login_ids: Sequence[str]) -> list[str]:
@@ -149,7 +149,7 @@ class Extensions:
         :param filters: objects with ``name``, ``filterType`` and ``filterValue``, sent as they are
         :param dynamic_params: sent as the body's ``dynamicParams``
         :param raw: return the answer as it came, whatever its shape
-        :param most: bytes of the answer at most, where that is less than the connection allows
+        :param most: bytes of the answer at most, if that is less than the connection allows
         :returns: the rows with their columns, or the answer's ``response`` as plain Python
         :raises AnaplatInvalidAnswerError: the answer has another shape than the one that is known
         :raises AnaplatAnswerTooLargeError: it is larger; it is not read to its end

@@ -26,7 +26,7 @@ class Lookup(Generic[T]):
 
     :param records: the records as plain Python, by id
     :param read: makes a typed record, or raises :class:`AnaplatInvalidAnswerError`
-    :param asked: the ids that the request named; None where the answer holds all there are
+    :param asked: the ids that the request named; None if the answer holds all there are
     :ivar clock_ahead: how much the platform's clock is ahead of ours, as far as that is known
     """
 
@@ -44,7 +44,7 @@ class Lookup(Generic[T]):
         return self._asked is None or self._asked.issuperset(ids)
 
     def get(self, record_id: str) -> T | None:
-        """Return a record; None where the answer has none of this id.
+        """Return a record; None if the answer has none of this id.
 
         :raises AnaplatInvalidAnswerError: the record has another shape than the contract's
         """
@@ -83,7 +83,7 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
 
     :param answer: the HTTP answer
     :param key: name of the field that holds a record's id; what has none is left out
-    :raises AnaplatError: as :func:`read_payload`, and where the answer is no list
+    :raises AnaplatError: as :func:`read_payload`, and if the answer is no list
     """
     payload = read_payload(
         answer, lambda answer: answer.parsed(partial(json.loads, object_hook=partial(_flat, key)))

@@ -45,7 +45,7 @@ def check_one_given(ds_id: str | None, dataset: str | None) -> None:
 
 
 def id_of(name: str, listed: Lookup[Dataset]) -> str | None:
-    """Return the id of the dataset that a name means; None where the list shows no such dataset.
+    """Return the id of the dataset that a name means; None if the list shows no such dataset.
 
     :param name: its name, or the id of its directory, a slash and its name
     :param listed: the dataset list

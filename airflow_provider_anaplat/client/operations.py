@@ -61,12 +61,12 @@ class Operation(Generic[T]):
     :param path: path below the base address; ``{…}`` are ids
     :param token_in: where the token goes: the JSON ``body``, or the ``X-Auth-Token`` ``header``. The contract
         never asks for ``token_header``, the application token in a header named ``token``, nor for the ``query``,
-        which the logs of servers and proxies keep. None where the body that is given holds all
+        which the logs of servers and proxies keep. None if the body that is given holds all
     :param repeatable: whether sending it twice does no more than sending it once
     :param answer: type of the envelope's ``response``, as pydantic understands it
     :param method: HTTP method; the contract knows POST alone
     :param extension: whether the contract says nothing of it, and public material alone does; such an operation
-        is called where the user asks for it, never otherwise
+        is called if the user asks for it, never otherwise
     :param secret: whether the answer holds a secret, so that no message shows anything of it
     """
 

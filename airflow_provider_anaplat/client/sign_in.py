@@ -37,10 +37,10 @@ class TokenStore(Protocol):
     """Where the processes of a deployment share a user token; what is kept is a secret."""
 
     def get(self, key: str) -> Mapping[str, Any] | None:
-        """Return what was kept last under a key; None where there is nothing, or where it cannot be had."""
+        """Return what was kept last under a key; None if there is nothing, or if it cannot be had."""
 
     def set(self, key: str, kept: Mapping[str, Any]) -> None:
-        """Keep this, where that is possible; it is plain JSON, and its ``token`` is a secret in any case."""
+        """Keep this, if that is possible; it is plain JSON, and its ``token`` is a secret in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class UserToken:
     """A user token. Both times are seconds since the epoch, by the platform's clock.
 
     :param value: the token itself
-    :param renew_at: when to renew it; None where nobody knows when it ends
+    :param renew_at: when to renew it; None if nobody knows when it ends
     :param vain_until: until when it makes no sense to sign in again because it is refused: it was new then
     """
 
@@ -139,7 +139,7 @@ class SignIn:
 def sign_in_of(
     login: str | None, user_token: str | None, password: str | None, path: str, body: Mapping[str, Any]
 ) -> SignIn | None:
-    """Return how to sign in; None where there is no login.
+    """Return how to sign in; None if there is no login.
 
     :raises AnaplatSettingsError: what is given does not go together
     """
@@ -199,7 +199,7 @@ def _secrets_of(answer: Answer) -> tuple[str, ...]:
 def sign_in_error(error: errors.AnaplatError, login: str) -> errors.AnaplatError:
     """Return what went wrong as somebody can read it who knows the connection, and not the platform.
 
-    :param error: of the request; where the platform has not refused it, it says enough
+    :param error: of the request; if the platform has not refused it, it says enough
     """
     if not isinstance(error, errors.AnaplatRefusedError) or isinstance(error, errors.AnaplatSignInError):
         return error
@@ -272,7 +272,7 @@ def _ends_in_text(moment: Any) -> Iterator[float]:
     except (TypeError, ValueError, OverflowError):
         return
     if read.tzinfo is None:
-        # The platform does not say of which zone: the earliest that it can mean or, where that is past, UTC.
+        # The platform does not say of which zone: the earliest that it can mean or, if that is past, UTC.
         yield read.replace(tzinfo=UTC).timestamp() - _ZONES_AHEAD
         read = read.replace(tzinfo=UTC)
     yield read.timestamp()

@@ -44,10 +44,10 @@ class Wish:
     """What is to be created, and what to do where it is there already.
 
     :param request: the body of the request
-    :param if_exists: where a dataset of this name stands in this directory that this DAG run did not create:
+    :param if_exists: if a dataset of this name stands in this directory that this DAG run did not create:
         ``reuse`` it, ``fail``, or ``create`` one more
     :param since: when this DAG run began; a dataset of this name that is younger is taken for its own where no
-        store remembers. None where there is no DAG run
+        store remembers. None if there is no DAG run
     :param settling_time: seconds for which the dataset list is watched for what an unanswered request created
     :param in_doubt: where it does not appear: ``fail``, so that a person looks, or let a repetition ``resend`` the
         request
@@ -68,7 +68,7 @@ class Creation:
     what an earlier attempt has created.
 
     :param client: the platform
-    :param store: what the attempts of this DAG run's task remember; None where nothing does
+    :param store: what the attempts of this DAG run's task remember; None if nothing does
     :param wish: what is to be created
     """
 

@@ -43,15 +43,15 @@ _LONGEST_SECOND = 3.0
 
 @dataclass(frozen=True, slots=True)
 class RefreshWish:
-    """What is to be refreshed, and what to do where that is not clear.
+    """What is to be refreshed, and what to do if that is not clear.
 
     :param ds_id: id of the dataset
     :param call: how the platform is asked
     :param body: the request's body, without the token; None for none
     :param if_running: if an update is already running: ``follow`` it, ``fail``, or ``request`` one more
-    :param in_doubt: where the answer was lost and no update is seen: ``fail``, so that a person looks, or let a
+    :param in_doubt: if the answer was lost and no update is seen: ``fail``, so that a person looks, or let a
         repetition ``resend`` the request
-    :param since: an update that ended since then is the one that is asked for; None where only the store tells
+    :param since: an update that ended since then is the one that is asked for; None if only the store tells
     :param states: what the dataset's status words mean
     :param pause: seconds between two looks after a lost answer
     """
@@ -71,7 +71,7 @@ class Asked:
     """What was noted before the update, beyond which a wait has to look.
 
     :param dataset: summary of the dataset
-    :param utime: its last update (ISO 8601); None where it was never updated, or where an update is followed,
+    :param utime: its last update (ISO 8601); None if it was never updated, or if an update is followed,
         whose end is the status alone
     :param task_id: the platform's id of the update, where its answer names one
     :param accepted: whether the platform has accepted the request, or was not asked
@@ -91,7 +91,7 @@ class Refresh:
     runs or is done is this one.
 
     :param client: the platform
-    :param store: what the attempts of one run remember; None where nothing does
+    :param store: what the attempts of one run remember; None if nothing does
     :param wish: what is to be refreshed
     """
 
@@ -130,7 +130,7 @@ class Refresh:
         return dataset
 
     def _asked_before(self) -> Asked | None:
-        """Return what an earlier attempt noted before it asked; None where none has asked."""
+        """Return what an earlier attempt noted before it asked; None if none has asked."""
         if self._store is None:
             return self._updated_since()
         noted = self._store.get(_KEY)

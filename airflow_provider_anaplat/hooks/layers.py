@@ -28,7 +28,7 @@ _LAYERS: tuple[tuple[type[errors.AnaplatError], str], ...] = (
     (errors.AnaplatRefusedError, "HTTP"),
     (errors.AnaplatRedirectError, "HTTP"),
 )
-_MOST_DATASETS = 10  # whose columns are tried, where the user may not see some
+_MOST_DATASETS = 10  # whose columns are tried, if the user may not see some
 _NO_RIGHT = (1002, 1004)  # codes of the platform: no such dataset for this user, and no permission
 _SAME_CLOCK = 2.0  # seconds: an HTTP date is cut off to a second, and takes time to arrive
 

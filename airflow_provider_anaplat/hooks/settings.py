@@ -30,8 +30,8 @@ def client_arguments(
     """Return the arguments of :class:`AnaplatClient` for a connection.
 
     :param host: host, also with scheme, port and path prefix
-    :param schema: ``http`` or ``https``, where the host names no scheme; ``https`` by default
-    :param port: TCP port, where the host names none
+    :param schema: ``http`` or ``https``, if the host names no scheme; ``https`` by default
+    :param port: TCP port, if the host names none
     :param password: the application token
     :param extra: the extras; a string where a number is due is converted, an empty one is as if not given
     :param login: loginId of the user to sign in; empty to sign nobody in
@@ -59,7 +59,7 @@ def client_arguments(
 
 
 def option_value(name: str, extra: Mapping[str, Any]) -> Any:
-    """Return the value of an option, or its default where it is not given.
+    """Return the value of an option, or its default if it is not given.
 
     :param name: of a row of :data:`~airflow_provider_anaplat.connection_form.OPTIONS`
     :param extra: the extras; an empty one is as if not given

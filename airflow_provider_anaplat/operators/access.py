@@ -35,11 +35,11 @@ class AnaplatAccessReportOperator(AnaplatOperator):
 
     A user whose rights cannot be read has no row, and is named in the log. The file is written nevertheless; then
     the task fails, or, with ``on_user_error="report"``, names such users in its result and succeeds. Nothing is
-    written where the token is not good, where no user's rights can be read, or where the platform does not answer
+    written if the token is not good, if no user's rights can be read, or if the platform does not answer
     for 20 users in a row.
 
     With ``compare_with``, a second file says who ``gained`` and who ``lost`` what since an earlier report: a
-    column ``change``, and those of the report. A right is a user, a resource and the three flags: where a flag
+    column ``change``, and those of the report. A right is a user, a resource and the three flags: if a flag
     differs, one was lost and one gained; another name, or other sources, are no change. A user who is in one
     of the reports alone has gained or lost all; of one whose rights could not be read this time, nothing is said.
 
@@ -53,7 +53,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         None or an empty text compares with none (templated)
     :param changes_path: path or URL of the file of what has changed since; by default, that of the report with
         ``-changes`` before the suffix (templated)
-    :param on_changes: where a right was gained or lost, ``pass``, or ``fail`` when both files are written
+    :param on_changes: if a right was gained or lost, ``pass``, or ``fail`` when both files are written
     :param page_types: values of ``pgType`` to ask for, each with a request a user; by default one request without
         it, which leaves the kinds of pages to the platform (templated)
     :param concurrency: requests in flight at most
@@ -62,11 +62,11 @@ class AnaplatAccessReportOperator(AnaplatOperator):
 
     Returns ``path``, ``format``, ``users``, ``datasets`` and ``pages`` (rows of each), ``bytes``, ``failed``
     (number of users), ``failedUsers``, the ids of the first 200 of them, ``gained`` and ``lost`` (numbers of
-    rights), and ``changesPath``; these three are None where nothing was compared.
+    rights), and ``changesPath``; these three are None if nothing was compared.
 
-    Raises :class:`AirflowFailException` where the platform refuses, where the earlier report is missing, damaged
-    or no access report, and with ``on_changes="fail"``, :class:`AnaplatError` where a retry may help, and
-    :class:`AnaplatOutputError` where a file cannot be written.
+    Raises :class:`AirflowFailException` if the platform refuses, if the earlier report is missing, damaged
+    or no access report, and with ``on_changes="fail"``, :class:`AnaplatError` if a retry may help, and
+    :class:`AnaplatOutputError` if a file cannot be written.
 
     How-to: :doc:`howto/report-access`. Example::
 

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def work_of(context: Context) -> str | None:
-    """Return what all attempts of a task in one DAG run share; None where there is no DAG run."""
+    """Return what all attempts of a task in one DAG run share; None if there is no DAG run."""
     ti: Any = context.get("ti")
     return None if ti is None else "/".join((ti.dag_id, ti.run_id, ti.task_id, str(ti.map_index)))
 
@@ -106,9 +106,9 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
     :param concurrency: requests in flight at most
     :param max_rows: rows to export at most; by default all
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
-    :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
+    :param on_change: if the dataset is updated while it is read, ``restart`` or ``fail``
     :param max_restarts: how often to start again
-    :param if_unchanged: where another export would write what the last one wrote, ``export`` all the same,
+    :param if_unchanged: if another export would write what the last one wrote, ``export`` all the same,
         ``skip`` the task, or ``return`` what the last one returned, with ``unchanged``
     :param anaplat_conn_id: id of the Airflow connection (templated)
     """
@@ -153,7 +153,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
         self.if_unchanged = if_unchanged
 
     def found_id(self) -> str:
-        """Return the dataset's id, which is looked for where its name was given."""
+        """Return the dataset's id, which is looked for if its name was given."""
         with closing(self.client()) as client:
             return self.dataset_id(client)
 
@@ -172,7 +172,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
         return ExportPlan(self.row_query(ds_id), target, self.on_cast_error, self.on_change, self.max_restarts)
 
     def find_unchanged(self, last: LastWork, client: AnaplatClient, ds_id: str) -> ExportSummary | None:
-        """Return what the last work came to, where nothing has changed and ``if_unchanged`` asks for that.
+        """Return what the last work came to, if nothing has changed and ``if_unchanged`` asks for that.
 
         :param last: what was written last to where this task writes
         :raises AirflowSkipException: nothing has changed, and the task is to be skipped then
@@ -192,14 +192,14 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
 
         :param context: the task's context
         :param result: what the task returns
-        :param columns: those that were read; none where an earlier attempt has read them
+        :param columns: those that were read; none if an earlier attempt has read them
         """
         describe_events(context, self.outlets, result)
         self.written = result, columns
         return result
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
-        """Return what OpenLineage shall know; None where the task has written nothing."""
+        """Return what OpenLineage shall know; None if the task has written nothing."""
         if self.written is None:
             return None
         from airflow_provider_anaplat.lineage import lineage_of_rows
@@ -210,7 +210,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
         )
 
     def target_name(self) -> Name | None:
-        """Return how OpenLineage names what the rows were written to; None where it has no name for it."""
+        """Return how OpenLineage names what the rows were written to; None if it has no name for it."""
         raise NotImplementedError
 
     def row_query(self, ds_id: str) -> RowQuery:

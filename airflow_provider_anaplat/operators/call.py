@@ -37,11 +37,11 @@ class AnaplatCallOperator(AnaplatOperator):
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns the envelope's ``response`` as it is, and so to XCom, but for what stands under ``token`` or
-    ``password`` in it, which is masked. Set ``do_xcom_push=False`` where it is large, and
-    ``multiple_outputs=True`` where it is an object whose entries shall be XComs of their own.
+    ``password`` in it, which is masked. Set ``do_xcom_push=False`` if it is large, and
+    ``multiple_outputs=True`` if it is an object whose entries shall be XComs of their own.
 
-    Raises :class:`AirflowFailException`, which Airflow does not retry, at a path outside ``/public-api/``, where
-    the platform refuses, and where it is not known whether it carried the call out; :class:`AnaplatError` where a
+    Raises :class:`AirflowFailException`, which Airflow does not retry, at a path outside ``/public-api/``, if
+    the platform refuses, and if it is not known whether it carried the call out; :class:`AnaplatError` if a
     retry may help.
 
     How-to: :doc:`howto/call-operation`. Example::

@@ -57,9 +57,9 @@ class AnaplatExportCardOperator(AnaplatOperator):
     Returns ``cdId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers; None with ``raw``), and
     ``bytes``.
 
-    Raises :class:`AnaplatInvalidAnswerError` where an answer has another shape, :class:`AnaplatExportError` where
-    the rows are not whole, fit no type or cannot be written, and another :class:`AnaplatError` where the platform
-    does not answer; :class:`AirflowFailException`, which Airflow does not retry, where it refuses.
+    Raises :class:`AnaplatInvalidAnswerError` if an answer has another shape, :class:`AnaplatExportError` if
+    the rows are not whole, fit no type or cannot be written, and another :class:`AnaplatError` if the platform
+    does not answer; :class:`AirflowFailException`, which Airflow does not retry, if it refuses.
 
     How-to: :doc:`howto/export-card`. Example::
 

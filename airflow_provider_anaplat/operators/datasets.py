@@ -47,12 +47,12 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     :param primary_key_columns: names of the columns that tell rows apart (templated)
     :param incremental_update: ``enabled``, ``query`` (templated)
     :param extra_fields: further fields of the body, under the platform's own names (templated)
-    :param if_exists: where a dataset of this name stands in this directory already: ``reuse`` it, ``fail``, or
+    :param if_exists: if a dataset of this name stands in this directory already: ``reuse`` it, ``fail``, or
         ``create`` one more. Without ``parent_dir_id``, that is a dataset that the platform lists without a
         directory, or in ``root`` (templated)
     :param reconcile_timeout: seconds for which the dataset list is watched for a dataset whose creation was not
         answered, by the attempt that sent it and by one that follows
-    :param in_doubt: where the answer was lost and no dataset appears: ``fail`` without a retry, or ``resend``:
+    :param in_doubt: if the answer was lost and no dataset appears: ``fail`` without a retry, or ``resend``:
         Airflow's retries look once more and send the request again, at the risk of a second dataset
     :param wait_for_completion: wait until the creation of the dataset, created or found, has left 处理中
         (processing)
@@ -66,7 +66,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Whatever ``if_exists`` says, one DAG run creates at most one dataset. The request is never repeated blindly:
-    where its answer is lost, and where an earlier attempt may have sent it, the operator looks for the dataset in
+    if its answer is lost, and if an earlier attempt may have sent it, the operator looks for the dataset in
     the dataset list, and adopts it. On Airflow 3.3 and newer, it remembers in the task state store which datasets
     of the name were there before, and what was created. On older releases, it takes for its own the dataset of
     the name that is younger than the DAG run, by the platform's clock; someone else's that was created meanwhile
@@ -76,9 +76,9 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     found, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None. With
     ``wait_for_completion``, ``taskId`` and what the sensor returns.
 
-    Raises :class:`AirflowFailException`, which Airflow does not retry, where the platform refuses the name or the
-    account, where ``if_exists`` is ``fail`` and the name is taken, where several datasets fit, and where the
-    answer was lost and the dataset does not appear; :class:`AnaplatError` where a retry may help.
+    Raises :class:`AirflowFailException`, which Airflow does not retry, if the platform refuses the name or the
+    account, if ``if_exists`` is ``fail`` and the name is taken, if several datasets fit, and if the
+    answer was lost and the dataset does not appear; :class:`AnaplatError` if a retry may help.
 
     How-to: :doc:`howto/create-dataset`. Example::
 
@@ -177,7 +177,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         return self.done
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
-        """Return what OpenLineage shall know; None where no dataset was created or found."""
+        """Return what OpenLineage shall know; None if no dataset was created or found."""
         if self.done is None:
             return None
         from airflow_provider_anaplat.lineage import lineage_of_dataset
@@ -235,7 +235,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
 
 
 class AnaplatSchemaCheckOperator(NamesDataset, AnaplatOperator):
-    """Fail where a dataset has other columns than expected (contract: operation 1).
+    """Fail if a dataset has other columns than expected (contract: operation 1).
 
     Missing columns, extra ones and changed types are listed. Where a name comes twice, the second is called
     ``a (2)``, as in an export. The order of the columns is not checked.
@@ -250,8 +250,8 @@ class AnaplatSchemaCheckOperator(NamesDataset, AnaplatOperator):
 
     Returns ``dsId``, ``columns`` (their number) and ``extra`` (names).
 
-    Raises :class:`AirflowFailException`, which Airflow does not retry, where the columns differ;
-    :class:`AnaplatError` where the platform does not answer.
+    Raises :class:`AirflowFailException`, which Airflow does not retry, if the columns differ;
+    :class:`AnaplatError` if the platform does not answer.
 
     How-to: :doc:`howto/check-schema`. Example::
 

@@ -28,7 +28,7 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
     :param name_pattern: of their names, with ``*``, ``?`` and ``[…]`` as in a shell (templated)
     :param folder: id of their directory, ``parentDirId`` (templated)
     :param states: words of their status, such as ``["FINISHED"]`` (templated)
-    :param newer_than: they were last updated at or after this moment, ISO 8601 or a datetime; UTC where it names
+    :param newer_than: they were last updated at or after this moment, ISO 8601 or a datetime; UTC if it names
         no zone (templated)
     :param older_than: they were last updated before this moment, or never (templated)
     :param anaplat_conn_id: id of the Airflow connection (templated)
@@ -36,8 +36,8 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
     Returns a list of ``dsId``; the log names the datasets besides. Airflow maps over 1,024 entries at most, unless
     its ``[core] max_map_length`` says otherwise.
 
-    Raises :class:`AirflowFailException`, which Airflow does not retry, where an argument cannot work or the
-    platform refuses; :class:`AnaplatError` where a retry may help.
+    Raises :class:`AirflowFailException`, which Airflow does not retry, if an argument cannot work or the
+    platform refuses; :class:`AnaplatError` if a retry may help.
 
     How-to: :doc:`howto/name-datasets`. Example::
 

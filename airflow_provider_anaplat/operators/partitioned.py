@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 _OF_ONE_WORKER = ("filter", "max_rows", "on_change", "max_restarts", "rows_per_file")
-_FOUND = "found"  # key of the XCom that names the export of an earlier run, where nothing has changed
+_FOUND = "found"  # key of the XCom that names the export of an earlier run, if nothing has changed
 
 
 def partitioned_export(
@@ -117,7 +117,7 @@ class _PlanOperator(_PartitionedOperator):
     """Split a dataset's rows, and note its version."""
 
     def work(self, context: Context) -> Any:
-        """Return a line for each partition; none where nothing has changed."""
+        """Return a line for each partition; none if nothing has changed."""
         from dataclasses import asdict
 
         with closing(self.client()) as client:
@@ -174,7 +174,7 @@ class _CommitOperator(_PartitionedOperator):
         self.found = found
 
     def work(self, context: Context) -> dict[str, Any]:
-        """Return what was exported, by this run or, where nothing has changed, by an earlier one."""
+        """Return what was exported, by this run or, if nothing has changed, by an earlier one."""
         from airflow_provider_anaplat.client.models import Column
 
         export = self.partitioned(context)

@@ -41,7 +41,7 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
     operation 2: the dataset's ``utime`` must be later than before, and its status a success.
 
     The refresh is asked for once. Where the answer is lost, the dataset list is looked at: an update that runs or
-    is done is this one; where neither is seen, the task fails without a retry, since asking again could update
+    is done is this one; if neither is seen, the task fails without a retry, since asking again could update
     twice. On Airflow 3.3, the task's state tells a retry that an earlier attempt has asked. Before 3.3, a retry
     takes an update since the DAG run's start for its own, follows one that runs, and asks again only where there
     is neither.
@@ -53,9 +53,9 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
     :param method: HTTP method (templated)
     :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header named
         ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep (templated)
-    :param if_running: where an update runs already: ``follow`` it instead of asking for a second one, ``fail``, or
+    :param if_running: if an update runs already: ``follow`` it instead of asking for a second one, ``fail``, or
         ``request`` one nevertheless
-    :param in_doubt: where the answer was lost and no update is seen: ``fail``, without a retry, or ``resend``:
+    :param in_doubt: if the answer was lost and no update is seen: ``fail``, without a retry, or ``resend``:
         Airflow's retries ask again, at the risk of a second update
     :param probe: wait for the dataset in the ``list``, or for the ``task`` whose id the platform has answered, on
         deployments that can be asked for one: an update that fails without moving ``utime`` ends then
@@ -70,11 +70,11 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
-    the dataset, after the update or, without ``wait_for_completion``, before it; and ``taskId``, None where the
+    the dataset, after the update or, without ``wait_for_completion``, before it; and ``taskId``, None if the
     platform gave none.
 
-    Raises :class:`AirflowFailException` where the update failed, or where it is not known whether it was accepted,
-    :class:`AirflowTaskTimeout` where it took too long, and :class:`AnaplatError` where the platform refused or
+    Raises :class:`AirflowFailException` if the update failed, or if it is not known whether it was accepted,
+    :class:`AirflowTaskTimeout` if it took too long, and :class:`AnaplatError` if the platform refused or
     cannot be asked.
 
     How-to: :doc:`howto/refresh-dataset`. Example::
@@ -171,7 +171,7 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
         return self.done
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
-        """Return what OpenLineage shall know; None where the dataset was not updated."""
+        """Return what OpenLineage shall know; None if the dataset was not updated."""
         if self.done is None:
             return None
         from airflow_provider_anaplat.lineage import lineage_of_dataset

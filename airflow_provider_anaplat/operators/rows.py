@@ -39,7 +39,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key``; with
         ``rows_per_file``, of a folder (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and
-        NDJSON are compressed where the path, or the format, ends in ``.gz`` or ``.zst``, as in ``csv.gz``
+        NDJSON are compressed if the path, or the format, ends in ``.gz`` or ``.zst``, as in ``csv.gz``
         (templated)
     :param rows_per_file: write ``part-00001`` and so on, of so many rows at most, and a ``_manifest.json``
         when all of them are complete; one export at a time writes to the folder
@@ -58,9 +58,9 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param concurrency: requests in flight at most
     :param max_rows: rows to export at most; by default all
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
-    :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
+    :param on_change: if the dataset is updated while it is read, ``restart`` or ``fail``
     :param max_restarts: how often to start again
-    :param if_unchanged: where the dataset, the query and the format are those of the last export to this path,
+    :param if_unchanged: if the dataset, the query and the format are those of the last export to this path,
         and the file is as it was left: ``export`` all the same, ``skip`` the task, or ``return`` what that export
         returned, with ``unchanged``. It takes one request for one row. A hidden note beside the file, or in the
         folder of parts, tells; with ``export``, none is written. A filter that is relative to today is not seen
@@ -69,9 +69,9 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     Returns ``dsId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime``
     of the dataset, and ``bytes``.
 
-    Raises :class:`AnaplatExportError` where the rows are not whole, fit no type or cannot be written, and another
-    :class:`AnaplatError` where the platform does not answer; :class:`AirflowFailException`, which
-    Airflow does not retry, where it refuses.
+    Raises :class:`AnaplatExportError` if the rows are not whole, fit no type or cannot be written, and another
+    :class:`AnaplatError` if the platform does not answer; :class:`AirflowFailException`, which
+    Airflow does not retry, if it refuses.
 
     How-to: :doc:`howto/export-rows`. Example::
 
@@ -168,7 +168,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     def last_export(self, ds_id: str, split: Mapping[str, int], by: str | None) -> LastExport:
         """Return the last export to this path.
 
-        :param split: how the rows are split into parts; nothing, where there is one file
+        :param split: how the rows are split into parts; nothing, if there is one file
         :param by: who exports: the same for all attempts of a task in one DAG run
         """
         from airflow_provider_anaplat.rows.unchanged import LastExport

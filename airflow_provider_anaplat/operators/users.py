@@ -28,7 +28,7 @@ __all__ = [
 
 
 class UnshownUsers(Sequence[Any]):
-    """Users whose fields Airflow cannot show: before 3.3, it does so with the passwords where the list is long.
+    """Users whose fields Airflow cannot show: before 3.3, it does so with the passwords if the list is long.
 
     :param users: the users, as the templates gave them
     """
@@ -57,7 +57,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     """Create users in bulk, nobody twice (contract: operation 8).
 
     Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list lies in Airflow's database with its
-    passwords, with the DAG or, where another task returns it, as an XCom; the other two exist so that passwords
+    passwords, with the DAG or, if another task returns it, as an XCom; the other two exist so that passwords
     never pass there. All
     users are checked before the first is sent.
 
@@ -88,10 +88,10 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     :param existing_users: ``skip`` asks the platform which users exist, and leaves those out; this rests on the
         operation ``users/get``, which the contract does not describe. ``error`` leaves it to the platform to
         refuse them (templated)
-    :param isolate_rejected: halve a refused batch until the offenders are known, and create the others. Only where
+    :param isolate_rejected: halve a refused batch until the offenders are known, and create the others. Only if
         the platform applies a batch whole or not at all, which the contract does not say
     :param on_rejected: with ``isolate_rejected``, ``fail`` in the end, or ``report`` the offenders and succeed
-    :param in_doubt: where the answer to a batch was lost: ``fail`` without a retry, and name its users; or
+    :param in_doubt: if the answer to a batch was lost: ``fail`` without a retry, and name its users; or
         ``resend``: Airflow's retries send it again, at the risk of users that exist twice or a batch that is
         refused because they exist. ``created`` and ``not_created`` declare what became of users in doubt: set
         them for one run, or from ``params``, since they also speak for answers that are lost later (templated)
@@ -103,9 +103,9 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     Returns the numbers ``created`` (in all attempts of this DAG run), ``skipped``, ``rejected`` and ``batches``,
     and ``loginIds``, an object with the first 200 loginIds of each of the first three.
 
-    Raises :class:`AirflowFailException`, which Airflow does not retry, where users are not fit to be sent (the
+    Raises :class:`AirflowFailException`, which Airflow does not retry, if users are not fit to be sent (the
     first 200 problems, by index, line or row, without any password; nothing was sent), are rejected or in doubt,
-    and where the platform reports another number than were sent; and :class:`AnaplatError` where a retry may help.
+    and if the platform reports another number than were sent; and :class:`AnaplatError` if a retry may help.
 
     How-to: :doc:`howto/provision-users`. Example::
 

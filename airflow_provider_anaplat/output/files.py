@@ -132,7 +132,7 @@ class StagedFile:
         _discard(self._temporary)
 
     def _size(self) -> int | None:
-        """Return how many bytes of the file are there; None where the file system does not know."""
+        """Return how many bytes of the file are there; None if the file system does not know."""
         if self._local:
             return int(self._temporary.stat().st_size)
         self._temporary.fs.invalidate_cache(self._target.parent.path)  # it may remember what was there
@@ -163,7 +163,7 @@ def write_file(path: Any, data: bytes) -> str | None:
 
 
 def identity_of(path: Any) -> str | None:
-    """Return what tells a file from any other that was or will be at its place; None where nobody can tell.
+    """Return what tells a file from any other that was or will be at its place; None if nobody can tell.
 
     It is size, time and number of a local file, and of an object what its store says.
     """
@@ -271,7 +271,7 @@ def _prefix(group: str) -> str:
 
 
 def _nameless(folder: Path) -> BinaryIO | None:
-    """Open a file without a name, of which nothing stays if the process is killed; None where there are none.
+    """Open a file without a name, of which nothing stays if the process is killed; None if there are none.
 
     Linux has them, on most local file systems.
     """

@@ -2,8 +2,8 @@
 
 Each library keeps kilobytes for each column of each row group until the file ends: gigabytes where a wide dataset
 has some ten thousand pages. Here a file ends after a few row groups, and what stays of them is their entry in the
-footer, some 80 bytes for each column, and in a temporary file where that comes to megabytes. The indexes of their
-pages are left out: they name places in the file once more, and tell little where a column of a row group is a page
+footer, some 80 bytes for each column, and in a temporary file if that comes to megabytes. The indexes of their
+pages are left out: they name places in the file once more, and tell little if a column of a row group is a page
 or two.
 """
 

@@ -65,7 +65,7 @@ class Place:
     ) -> None:
         """Write a file that is not seen yet.
 
-        :param leftovers: removes the file where it is not published
+        :param leftovers: removes the file if it is not published
         """
         leftovers.callback(staged.discard)
         with staged.open() as file, compressed(file, self.compression) as stream:
@@ -84,7 +84,7 @@ def place_named(
 
     :param path: a :class:`pathlib.Path`, or an ``ObjectStoragePath``
     :param name: what the user wrote as a path
-    :param file_format: what the user wrote as a format, where the path's suffix does not say it
+    :param file_format: what the user wrote as a format, if the path's suffix does not say it
     :param argument: what the path is called, for the error
     :param format_argument: what the format is called there
     :raises AnaplatRequestError: neither tells a format, or an option of the format is unusable

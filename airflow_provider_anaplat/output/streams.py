@@ -26,7 +26,7 @@ class Writable(Protocol):
     """Anything that takes bytes."""
 
     def write(self, data: bytes, /) -> int | None:
-        """Take bytes, and return how many, where that is known."""
+        """Take bytes, and return how many, if that is known."""
 
     def flush(self) -> None:
         """Hand on what was taken."""

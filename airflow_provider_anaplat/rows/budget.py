@@ -92,7 +92,7 @@ class Budget:
         """Note that an answer was larger than it may be, and return how many rows to ask for instead.
 
         :param rows: how many were asked for
-        :param size: bytes of the answer, where it said so
+        :param size: bytes of the answer, if it said so
         """
         with self._lock:
             self._weights.append(max(size or 0, 2 * self.most_bytes) / rows)

@@ -123,7 +123,7 @@ def write_raw_card(client: AnaplatClient, query: CardQuery, path: Any) -> int:
 class _CardReader:
     """Reads a card's pages one after the other; it asks for the first one at once, for ``columns``.
 
-    The rows end where the platform says that there are no more, or, where it does not say, returns none. ``read``
+    The rows end when the platform says that there are no more, or, if it does not say, returns none. ``read``
     is how many were handed on.
     """
 
@@ -173,7 +173,7 @@ class _CardReader:
         return pl.DataFrame(data.rows, schema=self._schema, orient="row"), data.more, limit
 
     def _ask(self, offset: int, limit: int) -> tuple[CardData, int]:
-        """Ask for rows, for fewer where so many are too heavy, and return for how many in the end."""
+        """Ask for rows, for fewer if so many are too heavy, and return for how many in the end."""
         query, budget = self._query, self._budget
         while True:
             most = budget.most_bytes if limit > 1 else None

@@ -49,7 +49,7 @@ _UNCUT = 4  # times the size of a slice; few rows are so much larger
 _FRAME_PER_COLUMN = 10_000
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
-# Arrow puts surrogates together wrongly, and ends the whole process where an error of its own quotes a NUL.
+# Arrow puts surrogates together wrongly, and ends the whole process if an error of its own quotes a NUL.
 _NOT_FOR_ARROW = re.compile(rb"\0|\\u(?:[dD][89a-fA-F]|0000)")
 # No views, which Polars has: what Arrow made is kept whole as long as a text of it is, and texts take less.
 _ROW = DataType.list(Field("cell", DataType.string()))
@@ -125,8 +125,8 @@ class Head:
 
     :param described: the columns as the platform describes them
     :param snapshot: the state of the dataset
-    :param parent_dir_id: id of the directory that the dataset is in, where it is in one
-    :param rows: where in the answer's body its rows begin and end, where that is known
+    :param parent_dir_id: id of the directory that the dataset is in, if it is in one
+    :param rows: where in the answer's body its rows begin and end, if that is known
     """
 
     described: Described
@@ -139,7 +139,7 @@ class Head:
         """Return the page with its rows.
 
         :param each: reads the slices of the rows; an executor's ``map`` does so in its threads
-        :param most_rows: how many are wanted at most; where there are more, some more are read, and not all
+        :param most_rows: how many are wanted at most; if there are more, some more are read, and not all
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
@@ -196,13 +196,13 @@ def _parsed(answer: Answer) -> Any:
 
 
 def _rows(body: bytes) -> tuple[int, int] | None:
-    """Return where the rows begin and end; None where that takes reading all of it."""
+    """Return where the rows begin and end; None if that takes reading all of it."""
     start = _ROWS_START.search(body)
     return None if start is None else (start.end(), body.rfind(b"]"))
 
 
 def _envelope(answer: Answer, start: int, end: int) -> Any:
-    """Return the envelope with no rows in it; None where more than the rows may be missing then."""
+    """Return the envelope with no rows in it; None if more than the rows may be missing then."""
     without_rows = answer.body[:start] + answer.body[end:]
     try:
         envelope = _parsed(replace(answer, body=without_rows))
@@ -222,7 +222,7 @@ def _arrow_frame(
     most_memory: int | None = None,
     most_rows: int | None = None,
 ) -> pl.DataFrame | None:
-    """Return the rows; None where the exact way must look."""
+    """Return the rows; None if the exact way must look."""
     slices = list(_slices(body, start, end, size))
     # What cannot be cut is one row, or no rows at all, of which Arrow would take ten times the memory.
     uncut = max(map(len, slices)) > _UNCUT * size

@@ -63,8 +63,8 @@ class ExportSummary:
     """What was exported.
 
     :param columns: number of columns
-    :param bytes: size of the file, or of all parts; None where the target knows no size
-    :param parent_dir_id: id of the directory that the dataset is in, where it is in one
+    :param bytes: size of the file, or of all parts; None if the target knows no size
+    :param parent_dir_id: id of the directory that the dataset is in, if it is in one
     :param read: the columns as the platform describes them
     :param snapshot: the state of the dataset that the rows are of
     :param files: names of the files, each with what tells it from any other, as in

@@ -83,7 +83,7 @@ class PageReader:
     The first page is small. From then on, pages are as large as the budget allows by what the last ones weighed.
 
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
-    does not say what ``rowCount`` counts, so the rows end where the platform returns none; but a dataset has no
+    does not say what ``rowCount`` counts, so the rows end when the platform returns none; but a dataset has no
     more than it counts. Whether the platform heeds offsets, :class:`OffsetCheck` finds out.
 
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
@@ -152,7 +152,7 @@ class PageReader:
         while self._position < end:
             before = self._position
             yield from self._ahead(ahead, end)
-            if self._position == before:  # no rows where some were expected: what follows leaves a gap
+            if self._position == before:  # no rows if some were expected: what follows leaves a gap
                 return
             ahead = deque()
 
@@ -254,7 +254,7 @@ class PageReader:
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
     def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[RowPage, int]:
-        """Return a page, and for how many rows it was asked: fewer than planned where so many are too heavy.
+        """Return a page, and for how many rows it was asked: fewer than planned if so many are too heavy.
 
         :param wait: returns when the rows may be decoded
         """
@@ -280,7 +280,7 @@ class PageReader:
             )
 
     def _ask(self, offset: int, limit: int) -> tuple[Head, int]:
-        """Ask for rows, for fewer where so many are too heavy, and return for how many in the end."""
+        """Ask for rows, for fewer if so many are too heavy, and return for how many in the end."""
         while True:
             most = self.budget.most_bytes if limit > 1 else None
             try:

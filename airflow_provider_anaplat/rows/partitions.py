@@ -187,7 +187,7 @@ class PartitionedExport:
         return manifest
 
     def published_id(self) -> str:
-        """Return what names the export that the folder holds; nothing where none is of several workers."""
+        """Return what names the export that the folder holds; nothing if none is of several workers."""
         return str((_read(self.folder / MANIFEST) or {}).get("export", ""))
 
     def published(self, export_id: str) -> dict[str, Any]:

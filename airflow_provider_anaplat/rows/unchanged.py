@@ -51,7 +51,7 @@ def fingerprint(client: AnaplatClient, query: RowQuery, written: Mapping[str, An
 def present_state(client: AnaplatClient, query: RowQuery) -> PageReader | None:
     """Return what a request for one row tells of the dataset (operation 3, Read rows).
 
-    :returns: a reader, which knows the state; None where that has neither version nor update time, so that nobody
+    :returns: a reader, which knows the state; None if that has neither version nor update time, so that nobody
         could tell whether it is that of before
     :raises AnaplatError: the platform does not answer with success
     """
@@ -64,7 +64,7 @@ class LastWork(Protocol):
     """What was written last to a place; ``str()`` of it is what the log calls the place."""
 
     def find_unchanged(self, client: AnaplatClient) -> ExportSummary | None:
-        """Return what it came to, if another time would write the same; None where nobody can tell."""
+        """Return what it came to, if another time would write the same; None if nobody can tell."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class LastExport:
     :param query: which rows
     :param place: path, format and compression of the file, or the folder of parts
     :param on_cast_error: what became of a cell that its column's type cannot hold
-    :param split: how the rows are split into parts; nothing, where there is one file
+    :param split: how the rows are split into parts; nothing, if there is one file
     :param by: who exports: the same for all attempts of a task in one DAG run
     """
 
@@ -96,7 +96,7 @@ class LastExport:
     def find_unchanged(self, client: AnaplatClient) -> ExportSummary | None:
         """Return what the last export came to, if another one would write the same (operation 3, Read rows).
 
-        It takes one request for one row, and none where the note or a file already says that it would not.
+        It takes one request for one row, and none if the note or a file already says that it would not.
 
         :param client: the platform
         :raises AnaplatError: the platform does not answer with success
@@ -158,7 +158,7 @@ class LastExport:
         return whole and (not self.split or parts_in(self._folder) <= noted.keys())
 
     def _note(self) -> dict[str, Any] | None:
-        """Return the note; None where there is none that can be read."""
+        """Return the note; None if there is none that can be read."""
         try:
             note = json.loads(self._place_of_note.read_bytes())
         except (OSError, ValueError):

@@ -85,7 +85,7 @@ class AnaplatSensor(BaseSensorOperator):
         self.anaplat_conn_id = anaplat_conn_id
 
     def _begin_in_triggerer(self) -> None:
-        """Begin in the triggerer, where that is asked for and can be; the last call of a constructor."""
+        """Begin in the triggerer, if that is asked for and can be; the last call of a constructor."""
         arguments = self._trigger_arguments()
         if not (self.deferrable and self.begin_in_triggerer and CAN_BEGIN_IN_TRIGGERER and is_json(arguments)):
             return

@@ -52,7 +52,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param probe: ``list``, or ``task`` for deployments that can be asked for a task (below)
     :param platform_task_id: with ``probe="task"``, ``taskId`` of the creation. Where there is none, as of a
         dataset that was found, the dataset list is watched (templated)
-    :param task_status: with ``probe="task"``, how to ask, where the connection's extra ``task_status`` does not
+    :param task_status: with ``probe="task"``, how to ask, if the connection's extra ``task_status`` does not
         say it: ``path``, ``method``, ``params``, ``auth_in`` (``query``, ``header`` or ``body``); ``{taskId}``
         stands for the id (templated)
     :param max_poll_failures: failures of the request in a row before the task fails with the last one
@@ -63,8 +63,8 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     ``probe="task"`` is **an extension**: the contract does not describe the call, and public material no more than
-    ``GET /public-api/task/status``, the default. ``result`` of the task, where it is a word, says whether it is
-    done, and ``status`` where it is none; a word of failure, or of no table, counts in both; an object with an
+    ``GET /public-api/task/status``, the default. ``result`` of the task, if it is a word, says whether it is
+    done, and ``status`` if it is none; a word of failure, or of no table, counts in both; an object with an
     ``error`` is a failure. Deferred, each sensor asks for its own task: a thousand of them send a thousand
     requests an interval, and keep as many threads. The token in the query, the default, is masked in all
     that this package logs and raises; the logs of servers and proxies on the way keep it.
@@ -72,7 +72,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
     the dataset; with ``probe="task"``, ``dsId``, and ``taskId``, ``status`` and ``result`` of the task.
 
-    Raises :class:`AirflowFailException` where the creation failed, :class:`AirflowSensorTimeout` where it took
+    Raises :class:`AirflowFailException` if the creation failed, :class:`AirflowSensorTimeout` if it took
     too long, :class:`AnaplatError` if polls keep failing.
 
     How-to: :doc:`howto/wait-for-dataset`. Example::
@@ -127,8 +127,8 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; more than one
         that has it is an error (templated)
-    :param newer_than: the moment, ISO 8601 or a datetime; UTC where it names no zone. By default the end of the
-        run's data interval, or the moment from which the run may start where it has none (templated)
+    :param newer_than: the moment, ISO 8601 or a datetime; UTC if it names no zone. By default the end of the
+        run's data interval, or the moment from which the run may start if it has none (templated)
     :param success_states: words that mean that an update succeeded
     :param failure_states: words that mean that it failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
@@ -142,7 +142,7 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of
     the dataset.
 
-    Raises :class:`AirflowFailException` where the update failed, :class:`AirflowSensorTimeout` where it took too
+    Raises :class:`AirflowFailException` if the update failed, :class:`AirflowSensorTimeout` if it took too
     long, :class:`AnaplatError` if polls keep failing.
 
     How-to: :doc:`howto/wait-for-fresh-data`. Example::

@@ -28,8 +28,8 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
     since it will not be sent. A word that no table knows is never a success.
 
     :param subscription_ids: ids of the subscription plans (``scId``; templated)
-    :param sent_after: the moment, ISO 8601 or a datetime; UTC where it names no zone. By default the end of the
-        run's data interval, or the moment from which the run may start where it has none (templated)
+    :param sent_after: the moment, ISO 8601 or a datetime; UTC if it names no zone. By default the end of the
+        run's data interval, or the moment from which the run may start if it has none (templated)
     :param success_states: words of ``lastSendStatus`` that mean sent; the contract shows ``SUCCESS`` alone
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
@@ -43,7 +43,7 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
     Returns ``subscriptions``: of each plan ``scId``, ``name``, ``scType``, ``resourceId``, ``lastSendTime``
     (milliseconds since the epoch) and ``lastSendStatus``.
 
-    Raises :class:`AirflowFailException` where a send failed or can never be, :class:`AirflowSensorTimeout` where
+    Raises :class:`AirflowFailException` if a send failed or can never be, :class:`AirflowSensorTimeout` if
     it took too long, :class:`AnaplatError` if polls keep failing.
 
     How-to: :doc:`howto/wait-for-subscriptions`. Example::

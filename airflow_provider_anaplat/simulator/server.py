@@ -277,7 +277,7 @@ class Simulator:
             return failure(f"the request is malformed: {error!r}")
 
     def _refusal(self, operation: Operation[Any], request: Request, body: Mapping[str, Any]) -> Reply | None:
-        """Return the answer to a request with such a token; None where the token is good."""
+        """Return the answer to a request with such a token; None if the token is good."""
         in_header = operation.token_in == "header"
         places: dict[TokenPlace | None, str | None] = {
             "header": request.headers.get(TOKEN_HEADER),

@@ -66,7 +66,7 @@ class SignIns:
             token.ends = self._clock() - timedelta(seconds=1)
 
     def refusal(self, value: str) -> Reply | None:
-        """Return the answer to a request with such a token; None where the token is good."""
+        """Return the answer to a request with such a token; None if the token is good."""
         token = next((token for token in self.issued if token.value == value), None)
         if token is not None and token.displaced:
             return failure("the user has logged in on another device", code=1017, status=401)

@@ -35,7 +35,7 @@ def open_session(
 
     :param connection: a DB-API connection, not in autocommit mode
     :param local_files: whether it was opened so that a MySQL server may read files of this machine
-    :param placeholder: stands for a value in a statement, where the driver is not known here
+    :param placeholder: stands for a value in a statement, if the driver is not known here
     :param quotes: the characters around an identifier, likewise
     """
     module = type(connection).__module__
@@ -155,7 +155,7 @@ def _put_with_insert(session: Session, statement: str, data: bytes) -> int:
 
 
 def _put_with_load_data(session: Session, statement: str, data: bytes) -> int:
-    """Load a file of this machine; where the server changes or drops what does not fit, it only warns."""
+    """Load a file of this machine; if the server changes or drops what does not fit, it only warns."""
     with tempfile.NamedTemporaryFile(prefix="anaplat-") as file:
         file.write(data)
         file.flush()

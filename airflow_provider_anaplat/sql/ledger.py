@@ -202,14 +202,14 @@ class TableNote(_Lines):
     def replace(self, load: RecordedLoad, fingerprint: str | None, key: LoadKey | None) -> None:
         """Let the line be about this load.
 
-        :param fingerprint: tells it from any other that would write something else; None where nobody will ask
+        :param fingerprint: tells it from any other that would write something else; None if nobody will ask
         :param key: who loads
         """
         by = dict.fromkeys(LoadKey._fields) if key is None else key._asdict()
         self.update(**_values(load), **by, target=self._target, fingerprint=fingerprint)
 
     def forget(self) -> None:
-        """Let the line be about no load, where another one has made it since this one began, and counts on it."""
+        """Let the line be about no load, if another one has made it since this one began, and counts on it."""
         if self.exists():
             with self._session.transaction():
                 self.update(fingerprint=None)

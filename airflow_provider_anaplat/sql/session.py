@@ -80,7 +80,7 @@ class Session:
         """Commit at the end of the block, or roll back.
 
         :raises AnaplatLoadError: the connection broke during the commit, so that nobody knows what came of it
-        :raises Exception: the driver's own, where a constraint that is checked at the end refuses the commit
+        :raises Exception: the driver's own, if a constraint that is checked at the end refuses the commit
         """
         self.connection.rollback()  # ends what reading the catalogue began
         try:
@@ -173,10 +173,10 @@ class Dialect:
     """A kind of database.
 
     :param name: what messages call it
-    :param types: the column type for each type of a frame; none where tables are not created
+    :param types: the column type for each type of a frame; none if tables are not created
     :param key_text: the type of a key column that holds text
     :param quotes: the characters before and after an identifier; the second is doubled within it
-    :param longest_name: of an identifier; None where nothing limits it
+    :param longest_name: of an identifier; None if nothing limits it
     :param name_length: measures an identifier as the database does
     :param finite: whether its floating-point numbers are finite
     :param folds_case: whether column names differ by more than upper and lower case
@@ -186,12 +186,12 @@ class Dialect:
     :param lock: keeps other writers from a table until the transaction ends, and lets readers in
     :param table_options: what follows the columns of a new table
     :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
-    :param alone: keeps other loads from creating the same table meanwhile, where transactions do not
+    :param alone: keeps other loads from creating the same table meanwhile, if transactions do not
     :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
     :param staged: what tells the temporary table's rows apart as the table's keys do
     :param select_groups: begins a query of many groups
     :param create_stage: statements that create it, with the types of the table's columns
-    :param check_keys: raises where the keys cannot tell the table's rows apart; None where there is no upsert
+    :param check_keys: raises if the keys cannot tell the table's rows apart; None if there is no upsert
     :param merge: the statements that bring the rows of the temporary table into the table
     """
 

@@ -324,7 +324,7 @@ class SqlTarget:
         return TableNote(self.session, self.schema, self.table)
 
     def _state(self, snapshot: Snapshot) -> str | None:
-        """Return what tells this load, of the dataset in this state, from any other; None where nothing could."""
+        """Return what tells this load, of the dataset in this state, from any other; None if nothing could."""
         if self.fingerprint is None or (snapshot.version is None and snapshot.utime is None):
             return None
         what = json.dumps([self.fingerprint, asdict(snapshot)])

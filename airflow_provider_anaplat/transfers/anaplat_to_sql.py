@@ -59,7 +59,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     :param concurrency: requests in flight at most
     :param max_rows: rows to export at most; by default all
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
-    :param on_change: where the dataset is updated while it is read, ``restart`` or ``fail``
+    :param on_change: if the dataset is updated while it is read, ``restart`` or ``fail``
     :param max_restarts: how often to start again
     :param if_unchanged: where dataset, query and mode are those of the last load into this table, and it still
         has the rows, by their number: ``export`` all the same, ``skip`` the task, or ``return`` what that load
@@ -71,8 +71,8 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     the dataset, and ``alreadyLoaded``: whether an earlier attempt had appended the rows.
 
     Raises :class:`AnaplatLoadError` where the database refuses or the table does not fit, another
-    :class:`AnaplatExportError` where the rows are not whole or fit no type, and another :class:`AnaplatError`
-    where the platform does not answer.
+    :class:`AnaplatExportError` if the rows are not whole or fit no type, and another :class:`AnaplatError`
+    if the platform does not answer.
 
     How-to: :doc:`howto/load-into-sql`. Example::
 
@@ -181,7 +181,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         return self.export_to(noted, ds_id), False
 
     def target_name(self) -> Name | None:
-        """Return how OpenLineage names the table; None where the database's hook does not say."""
+        """Return how OpenLineage names the table; None if the database's hook does not say."""
         from airflow_provider_anaplat.lineage import name_of_table
 
         connection = BaseHook.get_connection(self.sql_conn_id)
@@ -234,7 +234,7 @@ def _session(hook: Any, connection: Any) -> Session:
 
 
 def _load_key(context: Context) -> LoadKey | None:
-    """Return what identifies the task instance; None where the operator runs without Airflow's machinery."""
+    """Return what identifies the task instance; None if the operator runs without Airflow's machinery."""
     from airflow_provider_anaplat.sql.ledger import LoadKey
 
     instance: Any = context.get("ti")

@@ -47,7 +47,7 @@ class AnaplatWaitTrigger(BaseTrigger):
 
     :param anaplat_conn_id: id of the Airflow connection
     :param poll_interval: seconds between two looks at most
-    :param deadline: when the wait ends, in seconds since the epoch; None where Airflow's own time-out ends it
+    :param deadline: when the wait ends, in seconds since the epoch; None if Airflow's own time-out ends it
     :param max_poll_failures: failures in a row before the wait ends with the last one
     :param silent_fail: log failures, and wait on
     :param carried: plain JSON that the event hands back, for the task that resumes

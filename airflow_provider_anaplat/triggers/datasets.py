@@ -143,7 +143,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
                     await self._remember(seen)
 
     def _updated(self, found: Lookup[Dataset] | Exception, seen: str | None) -> dict[str, Any] | None:
-        """Return the dataset's summary where it was updated since what was seen."""
+        """Return the dataset's summary if it was updated since what was seen."""
         dataset = self._successful(found)
         if dataset is None or dataset.utime is None or seen is None:
             return None
@@ -177,7 +177,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
         return f"anaplat.{self.anaplat_conn_id}.{self._called}.utime"
 
     async def _recall(self) -> str | None:
-        """Return what was seen before a restart; None where that is not known."""
+        """Return what was seen before a restart; None if that is not known."""
         store = getattr(self, "asset_state_store", None)
         while store is not None:
             try:

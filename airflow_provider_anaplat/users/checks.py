@@ -82,7 +82,7 @@ class CheckedUsers:
 
 
 def examined(source: UserSource) -> Iterator[tuple[NewUser | None, list[str]]]:
-    """Yield each user of a source, None where it is not fit to be sent, and what is wrong with it.
+    """Yield each user of a source, None if it is not fit to be sent, and what is wrong with it.
 
     :param source: where they are listed
     :raises AnaplatInvalidUsersError: what is there is no list of users

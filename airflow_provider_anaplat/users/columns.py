@@ -80,7 +80,7 @@ _FIELDS = {_normalised(field): field for field in _CONVERSIONS}
 
 @cache
 def column(name: str) -> UserColumn | None:
-    """Return where a column of this name goes, or None where no user has such a field."""
+    """Return where a column of this name goes, or None if no user has such a field."""
     head, dot, key = name.strip().partition(".")
     field = _FIELDS.get(_normalised(head))
     if field is None or bool(dot) != bool(key) or (key and field != _PROPERTIES):

@@ -153,7 +153,7 @@ class Provisioning:
             progress.add(len(batch))
 
     def _missing(self, users: Iterable[NewUser]) -> Iterator[NewUser]:
-        """Leave out whom this DAG run created already and, where asked to, who is on the platform."""
+        """Leave out whom this DAG run created already and, if asked to, who is on the platform."""
         waiting = (user for user in users if user.login_id not in self._ledger.created)
         if self._rules.existing_users == "error":
             yield from waiting
@@ -169,7 +169,7 @@ class Provisioning:
         return [found for start in starts for found in self._client.find_users(login_ids[start : start + size])]
 
     def _create(self, batch: Sequence[NewUser]) -> None:
-        """Create a batch; where it is refused, stop, or halve it until the offenders are known."""
+        """Create a batch; if it is refused, stop, or halve it until the offenders are known."""
         waiting = [batch]
         while waiting:
             part = waiting.pop()
@@ -211,7 +211,7 @@ class Provisioning:
         return None
 
     def _look_after(self, login_ids: Sequence[str], error: AnaplatOutcomeUnknownError) -> None:
-        """Go on where the platform shows all users of a batch whose answer was lost; else fail."""
+        """Go on if the platform shows all users of a batch whose answer was lost; else fail."""
         self._ledger.left_in_doubt(login_ids)
         if self._rules.existing_users == "error":
             if self._rules.in_doubt != "resend":

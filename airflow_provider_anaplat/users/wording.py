@@ -16,7 +16,7 @@ SHOWN = 200  # of a longer list of problems or loginIds, so many are shown, and 
 def shown_of(login_ids: Sequence[str] | Iterable[str], total: int | None = None) -> str:
     """Return loginIds for a person to read, the first 200 of them.
 
-    :param total: how many there are, where not all are given
+    :param total: how many there are, if not all are given
     """
     first = list(islice(login_ids, SHOWN))
     total = total if total is not None else len(login_ids) if isinstance(login_ids, Sequence) else len(first)

@@ -112,7 +112,7 @@ class _OfOneDataset(Condition):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The dataset's id; none where its name is given, which each look at the list is searched for."""
+        """The dataset's id; none if its name is given, which each look at the list is searched for."""
         return (self.ds_id,) if self.ds_id else ()
 
     @property
@@ -151,7 +151,7 @@ class _OfOneDataset(Condition):
 
 @dataclass(frozen=True, kw_only=True)
 class _OfOneTask(_OfOneDataset):
-    """Of a dataset, or of the platform's task that works on it, where a deployment can be asked for that.
+    """Of a dataset, or of the platform's task that works on it, if a deployment can be asked for that.
 
     :param probe: what is looked at: the dataset in the ``list``, or the ``task``
     :param platform_task_id: id of that task; without one, the list is looked at
@@ -227,7 +227,7 @@ class DatasetFresh(_OfOneDataset):
 
     What its status says counts from that moment on: a failure of an earlier update is no end.
 
-    :param newer_than: the moment (ISO 8601; UTC where it names no zone)
+    :param newer_than: the moment (ISO 8601; UTC if it names no zone)
     """
 
     newer_than: str | datetime
@@ -245,7 +245,7 @@ class DatasetFresh(_OfOneDataset):
 class DatasetRefreshed(_OfOneTask):
     """A dataset's last update is after the one that was noted before a refresh, and its status is a success.
 
-    :param noted_utime: the last update that was noted (ISO 8601); None where there was none
+    :param noted_utime: the last update that was noted (ISO 8601); None if there was none
     :param noted_status: the status that was noted. Where it was a failure already, a failure counts only
         once there is a later update, since until then it may be the old one
 
@@ -273,7 +273,7 @@ class SubscriptionsSent(Condition):
     A plan that does not exist or is disabled will never be sent: it is a failure at once.
 
     :param subscription_ids: ids of the plans
-    :param sent_after: the moment (ISO 8601; UTC where it names no zone)
+    :param sent_after: the moment (ISO 8601; UTC if it names no zone)
     :param success_states: words of ``lastSendStatus`` that mean sent
     :param failure_states: words that mean failed
     :param unknown_state: at a word in no table, ``wait`` or ``fail``
@@ -352,7 +352,7 @@ def moment(name: str, given: str | datetime) -> pendulum.DateTime:
     """Return a moment that a user or a template gave.
 
     :param name: name of the argument, for the error
-    :param given: ISO 8601, or a datetime; UTC where it names no zone
+    :param given: ISO 8601, or a datetime; UTC if it names no zone
     :raises AnaplatRequestError: it is neither
     """
     try:

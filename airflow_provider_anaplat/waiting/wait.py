@@ -96,7 +96,7 @@ class Wait:
 
     :param condition: what is waited for
     :param log: where progress is written
-    :param deadline: when the wait ends, in seconds since the epoch; None where somebody else ends it
+    :param deadline: when the wait ends, in seconds since the epoch; None if somebody else ends it
     :param max_poll_failures: failures in a row before the wait ends with the last one
     :param silent_fail: bear failures for ever
     """

@@ -95,7 +95,7 @@ def _unpacked(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 def _cut(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Cut pieces so small that zlib, which copies what follows a member, has little to copy.
 
-    The first is two bytes at least, where there are as many.
+    The first is two bytes at least, if there are that many.
     """
     kept = b""
     for piece in pieces:

@@ -133,7 +133,7 @@ def read_payload(answer: Answer, load: Callable[[Answer], Any] = Answer.parsed) 
 
     :param answer: the HTTP answer
     :param load: reads the answer into its envelope; the row export brings its own
-    :raises AnaplatError: of the type that fits, where the answer is anything but a success
+    :raises AnaplatError: of the type that fits, if the answer is anything but a success
     """
     if 300 <= answer.status < 400:
         _raise_redirect(answer)

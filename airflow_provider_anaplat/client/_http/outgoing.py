@@ -12,7 +12,7 @@ from urllib.parse import quote
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
-# What may lead elsewhere where a server or a proxy decodes twice, or drops what follows a semicolon.
+# What may lead elsewhere if a server or a proxy decodes twice, or drops what follows a semicolon.
 _NO_ID = re.compile(r"[/\\;%]|^\.{1,2}$|[\ud800-\udfff]")
 
 

@@ -173,7 +173,7 @@ class Transport:
         :param params: query parameters
         :param secrets: what no message may show, beside the connection's own; by default, what the request holds
             under the keys of secrets
-        :param most: bytes of the answer at most, where that is less than the connection allows
+        :param most: bytes of the answer at most, if that is less than the connection allows
         :raises AnaplatOutcomeUnknownError: a write left, and what became of it is not known
         :raises AnaplatError: everything else
         """

@@ -89,7 +89,7 @@ class UserTokens:
             self._get_new()
 
     def send(self, attempt: Callable[[str], T], *, repeatable: bool) -> T:
-        """Return what an attempt with a user token brings; where the token is refused, repeat it with another one.
+        """Return what an attempt with a user token brings; if the token is refused, repeat it with another one.
 
         :param attempt: sends a request with a token
         :param repeatable: whether the request may be sent again, whatever the refusal proves
