@@ -86,7 +86,8 @@ def _forms(secret: str) -> tuple[str, ...]:
     if _SAME_IN_EVERY_FORM.fullmatch(secret):
         return (secret,)
     forms = [secret, repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)]
-    for address in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+    octets = secret.encode(errors="surrogatepass")  # what an answer holds may be half a character
+    for address in (quote(octets, safe=""), quote(octets), quote_plus(octets)):
         forms += [address, re.sub("%..", lambda escape: escape.group().lower(), address)]
     for ascii_only in (True, False):
         form = secret

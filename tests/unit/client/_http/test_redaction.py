@@ -97,6 +97,11 @@ def test_nor_is_one_of_another_encoding(encoding: str) -> None:
     assert (shown.replace("\0", "").count("dGV"), "***" in shown) == (0, True)
 
 
+@pytest.mark.parametrize("secret", ["\ud800", "hunter\udc80", "\ud83d\ude00 apart"])
+def test_half_a_character_of_a_secret_is_masked_too(secret: str) -> None:
+    assert redact(f"<{secret}> {json.dumps(secret)}", [secret]) == '<***> "***"'
+
+
 def test_the_longest_secret_is_masked_first() -> None:
     assert redact("secret-and-more", ["secret", "secret-and-more"]) == "***"
 
