@@ -14,7 +14,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
-from airflow_provider_anaplat.output.schema import arrow_schema, schema_of
+from airflow_provider_anaplat.output.schema import UNNAMED, arrow_schema, schema_of
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
 
@@ -289,7 +289,8 @@ def _check_csv(frame: pl.DataFrame, text: bytes) -> None:
 
 def _cells(frame: pl.DataFrame) -> pl.Series:
     """Return the cells of all columns; many columns would be as many steps."""
-    return pl.concat(frame.get_columns(), rechunk=False) if frame.width else pl.Series(dtype=pl.String)
+    cells = pl.concat(frame.get_columns(), rechunk=False) if frame.width else pl.Series(dtype=pl.String)
+    return cells.alias(UNNAMED)
 
 
 def _check_rows(written: int, expected: int) -> None:

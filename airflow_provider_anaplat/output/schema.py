@@ -14,6 +14,7 @@ from airflow_provider_anaplat.errors import AnaplatCellError
 
 __all__ = [
     "BOOLEAN",
+    "UNNAMED",
     "Caster",
     "arrow_schema",
     "schema_of",
@@ -52,6 +53,8 @@ def _booleans(cells: pl.Series) -> pl.Series:
     return cells.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
 
 
+# Polars reads a name like `^sum$` as a regular expression, by which it finds no column of that name.
+UNNAMED = "cells"
 # Of this package's own reports, by a name that is no type of a platform, whose booleans stay text like any other.
 BOOLEAN = "true or false"
 _INTEGER = _FdType(pl.Int64, _integers)
@@ -153,16 +156,17 @@ class Caster:
         )
 
     def _column(self, index: int, cells: pl.Series, first_row: int) -> pl.Series:
+        name, cells = cells.name, cells.alias(UNNAMED)
         read = self._types[index].read(cells)
         if self._finite and read.dtype == pl.Float64:
-            read = pl.select(pl.when(read.is_finite()).then(read).alias(read.name)).to_series()
+            read = pl.select(pl.when(read.is_finite()).then(read)).to_series()
         lost = read.null_count() - cells.null_count()
         if lost and not self._nulls_for_errors:
             row = (read.is_null() & cells.is_not_null()).arg_true()[0]
             raise AnaplatCellError(
-                f"Column {cells.name!r}, row {first_row + row + 1:,} (counted from 1): {cells[row][:100]!r} is "
+                f"Column {name!r}, row {first_row + row + 1:,} (counted from 1): {cells[row][:100]!r} is "
                 f"not a {self._fd_types[index]}. Set on_cast_error='null' to export such cells as null, or "
                 "export to CSV, which keeps the platform's own text."
             )
         self.lost_cells += lost
-        return read
+        return read.alias(name)

@@ -87,7 +87,7 @@ class Table:
 
     def _typed(self, name: str) -> pl.Expr:
         index = self.names.index(name)
-        column = pl.col(self.frame.columns[index])
+        column = pl.nth(index)
         numeric = self.fd_types[index] in ("INT", "LONG", "DOUBLE")
         return column.cast(pl.Float64) if numeric else column
 

@@ -252,6 +252,32 @@ def test_odd_column_names(
     assert list(read_back(path)[0]) == ["column 1", "a�b", "line\nbreak", "*", "^a$", "column 6", "列"]
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize(
+    ("fd_type", "cells"),
+    [
+        ("STRING", "xyz"),
+        ("LONG", "123"),
+        ("DOUBLE", ["1.5", "inf", "x"]),
+        ("DATE", ["2026-01-01", "x", "2026-01-02"]),
+    ],
+)
+def test_a_name_that_looks_like_a_regular_expression_is_a_name(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, file_format: FileFormat, fd_type: str, cells: str
+) -> None:
+    simulator.platform.add_dataset(
+        "odd", Table.of_rows([("^a$", fd_type), ("^.*$", fd_type)], [[c, c] for c in cells])
+    )
+    path = tmp_path / f"odd.{file_format}"
+
+    export_rows(client, RowQuery("ds1"), path, file_format, on_cast_error="null")
+
+    rows = read_back(path)
+    assert [list(row) for row in rows] == [["^a$", "^.*$"]] * 3
+    assert all(row["^a$"] == row["^.*$"] for row in rows)
+    assert rows[0]["^a$"] is not None
+
+
 def test_each_format_of_a_report_can_be_read_again() -> None:
     assert list(reading._READERS) == FORMATS
 
