@@ -228,7 +228,7 @@ class PageReader:
             offset += page.frame.height
             if limit < planned:
                 break
-            if offset < end:  # what is missing is known, and asked for, only where a page is decoded
+            if offset < end:  # what is missing is known, and asked for, only when a page is decoded
                 self._decoded = self._query.concurrency
         return pages
 
@@ -254,7 +254,7 @@ class PageReader:
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
     def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[RowPage, int]:
-        """Return a page, and for how many rows it was asked: fewer than planned if so many are too heavy.
+        """Return a page, and how many rows were asked for: fewer than planned if that many are too heavy.
 
         :param wait: returns when the rows may be decoded
         """
@@ -280,7 +280,7 @@ class PageReader:
             )
 
     def _ask(self, offset: int, limit: int) -> tuple[Head, int]:
-        """Ask for rows, for fewer if so many are too heavy, and return for how many in the end."""
+        """Ask for rows, or for fewer if that many are too heavy, and return how many were asked for in the end."""
         while True:
             most = self.budget.most_bytes if limit > 1 else None
             try:

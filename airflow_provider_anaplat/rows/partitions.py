@@ -99,7 +99,7 @@ class PartitionedExport:
     key: str
 
     def plan(self, client: AnaplatClient, ds_id: str, partitions: int, page_size: int) -> list[Partition]:
-        """Split a dataset into at most so many partitions of whole pages, and note its state.
+        """Split a dataset into at most that many partitions of whole pages, and note its state.
 
         What an earlier plan of this export left is removed.
 

@@ -104,7 +104,7 @@ class FileTarget:
 
 @dataclass(frozen=True)
 class PartsTarget(FileTarget):
-    """A folder of files of so many rows each, and their manifest; the place is the folder.
+    """A folder of files with a given number of rows each, and their manifest; the place is the folder.
 
     While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
     manifest does not name are removed before it is written. One export at a time writes to a folder: what another

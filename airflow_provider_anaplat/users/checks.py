@@ -38,7 +38,7 @@ class CheckedUsers:
     def __iter__(self) -> Iterator[NewUser]:
         """Read the users again; they may come in another order.
 
-        :raises AnaplatSourceChangedError: at a user who was not checked, and where one that was is not there
+        :raises AnaplatSourceChangedError: at a user who was not checked, and if one who was checked is missing
         """
         waiting = set(self._checked)
         for number, fields in self._source.rows():

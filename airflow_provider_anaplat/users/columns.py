@@ -97,7 +97,7 @@ def columns(names: Sequence[str]) -> list[UserColumn]:
         return []
     found = [(name, column(name)) for name in names]
     if not any(place and place.field == "loginId" for _, place in found):
-        # Where a file has no header, its first user stands here, and must not be shown.
+        # If a file has no header, its first user stands here, and must not be shown.
         raise ColumnError("there is no column loginId; the first line of a CSV file must name the columns")
     unknown = [name for name, place in found if place is None]
     if unknown:
