@@ -178,7 +178,7 @@ def _rows_by_user(client: AnaplatClient, query: AccessQuery, summary: AccessSumm
 
 
 def _answers(client: AnaplatClient, query: AccessQuery) -> Generator[tuple[str, Future[list[Row]]]]:
-    """Yield each user's answer in the order of the users, so many users ahead that no thread is idle."""
+    """Yield each user's answer in the order of the users, with so many asked for ahead that no thread is idle."""
     names = _Names(client)
     users = iter(dict.fromkeys(query.user_ids))
     ahead: deque[tuple[str, Future[list[Row]]]] = deque()

@@ -148,7 +148,7 @@ class AnaplatHook(BaseHook):
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
         """Return a client, for a trigger: everything of Airflow's is asked for on the event loop.
 
-        The client's methods block; run them in a thread, where they touch nothing of Airflow.
+        The client's methods block; run them in a thread: there, they touch nothing of Airflow.
         """
         connection, extra = await connection_and_extra(cls, anaplat_conn_id)
         store = AskedOnLoop(SharedInVariable(connection.password or ""))

@@ -41,7 +41,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and
         NDJSON are compressed if the path, or the format, ends in ``.gz`` or ``.zst``, as in ``csv.gz``
         (templated)
-    :param rows_per_file: write ``part-00001`` and so on, of so many rows at most, and a ``_manifest.json``
+    :param rows_per_file: write ``part-00001`` and so on, of that many rows at most, and a ``_manifest.json``
         when all of them are complete; one export at a time writes to the folder
     :param delimiter: of CSV, one ASCII character
     :param header: whether CSV begins with a line of column names

@@ -1,11 +1,11 @@
 """From the bytes of a page to a frame of text.
 
 Arrow reads the rows, in a fifth of the time that Python's objects would take and less of the memory, and refuses
-a cell that is no text. It forgives missing and extra commas between two cells or rows, but never a missing cell; to
-count the commas would take half the time again. It is given a slice of the rows at a time, since it takes several
-times the memory of what it reads. What it refuses is read again the exact way, which either accepts it or says what
-is wrong and where. Both take a line break or another control character in a text as it stands, though JSON wants it
-escaped.
+a cell that is no text. It forgives missing and extra commas between two cells or rows, but never a missing cell;
+to count the commas would take half the time again. It is given a slice of the rows at a time, since it takes
+several times the memory of what it reads. What it refuses is read again the exact way, which either accepts it or
+says what is wrong and where. Both take a line break or another control character in a text as it stands, though
+JSON wants it escaped.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Session:
             ) from error
 
     def roll_back(self) -> None:
-        """Roll back; where even that fails, the database does it when the connection ends."""
+        """Roll back; if even that fails, the database does it when the connection ends."""
         try:
             self.connection.rollback()
         except self.driver.error as error:
@@ -139,7 +139,7 @@ class Session:
 
 
 Find = Callable[[Session, str | None, str], bool]
-# Tables of which a DELETE would take rows along or change some, each with the reason.
+# Tables whose rows a DELETE would take along or change, each with the reason.
 Reached = list[tuple[str, str]]
 Reaches = Callable[[Session, str | None, str], Reached]
 CheckKeys = Callable[[Session, "Names"], None]
@@ -255,7 +255,7 @@ class Driver:
     :param load: writes frames into a table and returns the number of their rows
     :param placeholder: stands for a value in a statement
     :param percent: stands for a percent sign in a statement that has values
-    :param named: whether it stands for one only where the values have names
+    :param named: whether it stands for one only if the values have names
     :param prepare: sets a new connection up
     :param error: base of the module's exceptions
     """
