@@ -58,8 +58,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
 
     Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list lies in Airflow's database with its
     passwords, with the DAG or, if another task returns it, as an XCom; the other two exist so that passwords
-    never pass there. All
-    users are checked before the first is sent.
+    never pass there. All users are checked before the first is sent.
 
     Which users a batch holds is written down before it is sent, and again when the platform confirms it, by
     loginId and never with a password: in Airflow's task state store (3.3 and newer), or below ``progress_path``.

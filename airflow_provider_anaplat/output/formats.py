@@ -263,7 +263,7 @@ FORMATS: dict[FileFormat, Format] = {
 
 
 def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool:
-    """Tell whether each cell of the frame is in the text that was made of it, and none of them wants quotes."""
+    """Tell whether each cell of the frame is in the text that was made of it, and none of them needs quotes."""
     sizes = _cells(frame).str.len_bytes()
     cells = frame.width * frame.height
     return (

@@ -1,4 +1,4 @@
-"""Rows of a file that was written here, in a stream: the other way about, for all formats and compressions."""
+"""Rows of a file that was written here, in a stream: the way back, for all formats and compressions."""
 
 from __future__ import annotations
 

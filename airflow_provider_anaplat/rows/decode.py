@@ -310,7 +310,7 @@ def _may_be_deep(text: bytes) -> bool:
 
 
 def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
-    """Cut the rows into equal lists of rows; a cut that is none between two of them leaves no valid JSON."""
+    """Cut the rows into equal lists of rows; a cut that does not fall between two rows leaves no valid JSON."""
     text = memoryview(body)
     count = max(1, -(-(end - start) // max(1, size)))
     size = (end - start) // count

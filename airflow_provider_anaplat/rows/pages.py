@@ -84,7 +84,7 @@ class PageReader:
 
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
     does not say what ``rowCount`` counts, so the rows end when the platform returns none; but a dataset has no
-    more than it counts. Whether the platform heeds offsets, :class:`OffsetCheck` finds out.
+    more than it counts. :class:`OffsetCheck` finds out whether the platform heeds offsets.
 
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
@@ -202,9 +202,9 @@ class PageReader:
     def _segment(
         self, start: int, end: int, asked_end: int, turn: threading.Event, stopped: threading.Event
     ) -> list[tuple[RowPage, int]]:
-        """Read rows from start to end; a page shorter than asked for is legal and completed.
+        """Read rows from start to end; a page shorter than asked for is legal, and is completed.
 
-        Rows that are too heavy to be read at once are left to a new plan, but for the first of them.
+        If rows are too heavy to be read at once, all but the first of them are left to a new plan.
 
         :param asked_end: the last segment asks for a whole page, so that rows beyond the platform's count come to
             light

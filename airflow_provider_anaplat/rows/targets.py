@@ -173,8 +173,8 @@ def publish_manifest(folder: Any, manifest: dict[str, Any]) -> dict[str, str | N
 def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
     """Return a temporary file that is there until another export to the folder begins, as this one does now.
 
-    It is written before those of others are removed: of two that begin at once, none finds its own in the end, or
-    one, and never both.
+    It is written before those of others are removed: of two that begin at once, one or none finds its own in the
+    end, and never both.
     """
     claim = StagedFile(folder / MANIFEST)
     leftovers.callback(claim.discard)

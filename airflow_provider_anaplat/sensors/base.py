@@ -98,7 +98,7 @@ class AnaplatSensor(BaseSensorOperator):
         )
 
     def link(self, context: Context, result: Mapping[str, Any]) -> None:
-        """Note the links of this task, as good as they are known.
+        """Note the links of this task, as far as they are known.
 
         :param context: the task's context
         :param result: what the wait brought; empty while it lasts

@@ -79,7 +79,7 @@ class Session:
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or roll back.
 
-        :raises AnaplatLoadError: the connection broke during the commit, so that nobody knows what came of it
+        :raises AnaplatLoadError: the connection broke during the commit, so that nobody knows what became of it
         :raises Exception: the driver's own, if a constraint that is checked at the end refuses the commit
         """
         self.connection.rollback()  # ends what reading the catalogue began
@@ -179,7 +179,7 @@ class Dialect:
     :param longest_name: of an identifier; None if nothing limits it
     :param name_length: measures an identifier as the database does
     :param finite: whether its floating-point numbers are finite
-    :param folds_case: whether column names differ by more than upper and lower case
+    :param folds_case: whether column names must differ by more than upper and lower case
     :param find: whether a table exists
     :param begin: statements that begin a transaction, beside what the driver does
     :param reaches: which other tables a DELETE would change, and why

@@ -234,7 +234,7 @@ class Poller:
                 return
 
     def _has_seen_nothing(self, watch: Watch) -> bool:
-        """Tell whether a watch waits for which the last look was too old or spoke of other records."""
+        """Tell whether a watch is waiting for which the last look was too old or was about other records."""
         return watch.waiting is not None and watch.seen != self._number
 
     def _drop_client(self) -> None:

@@ -20,7 +20,7 @@ __all__ = [
 class CheckedUsers:
     """The users of a source: read once to be checked, and once more to be sent.
 
-    In between, a hash of each user is kept, so that nobody is sent who was not checked.
+    In between, a hash of each user is kept, so that no user is sent who was not checked.
 
     :param source: where they are listed
     :raises AnaplatInvalidUsersError: naming the problems of all users; nothing was sent

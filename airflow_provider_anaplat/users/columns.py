@@ -27,7 +27,7 @@ class UserColumn(NamedTuple):
     """Where the values of a column go.
 
     :param field: the contract's name of the field
-    :param convert: makes the field's value of the column's
+    :param convert: makes the field's value from the column's
     :param key: for a column of ``userDefinedProperties``, the property's name
     """
 

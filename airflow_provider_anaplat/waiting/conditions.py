@@ -112,7 +112,7 @@ class _OfOneDataset(Condition):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The dataset's id; none if its name is given, which each look at the list is searched for."""
+        """The dataset's id; none if its name is given, which is searched for in each look at the list."""
         return (self.ds_id,) if self.ds_id else ()
 
     @property
