@@ -1,4 +1,4 @@
-"""What the client measures, to Airflow's own metrics: StatsD or OpenTelemetry, off if they are off."""
+"""What the client measures, to Airflow's own metrics: StatsD or OpenTelemetry, off when they are off."""
 
 from __future__ import annotations
 

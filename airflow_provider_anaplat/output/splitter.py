@@ -19,7 +19,7 @@ def rows_within(frame: pl.DataFrame, most_rows: int, most_bytes: int) -> int:
 
 
 class Splitter:
-    """Cuts frames at the place where a stream has its rows, and keeps none that was handed on.
+    """Cuts frames when a stream has its rows, and keeps none that was handed on.
 
     :param frames: the frames, in the order of their rows
     """
