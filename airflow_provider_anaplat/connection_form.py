@@ -86,7 +86,7 @@ def _shown(default: Any) -> str:
 class Option:
     """One option of a connection, which stands in its extra.
 
-    :param name: its key in the extra and, where it is the client's, the name of the client's argument
+    :param name: its key in the extra and, if it is the client's, the name of the client's argument
     :param kind: what it can be
     :param label: what the form calls it
     :param help: what it does; the form adds the default

@@ -214,7 +214,7 @@ class AnaplatLoadError(AnaplatExportError):
 
 
 class AnaplatDatasetExistsError(AnaplatNeedsAPersonError):
-    """A dataset of this name stands in this directory, or several do where one is wanted."""
+    """A dataset of this name exists in this directory, or several do when one is wanted."""
 
 
 class AnaplatSchemaChangedError(AnaplatNeedsAPersonError):

@@ -1,4 +1,4 @@
-"""OpenLineage: what tasks tell Airflow's OpenLineage provider, where it is installed and on.
+"""OpenLineage: what tasks tell Airflow's OpenLineage provider, if it is installed and on.
 
 Its listener asks a task that has ended, in the process that ran it. Until then, nothing of OpenLineage is
 imported.
@@ -94,7 +94,7 @@ def lineage_of_rows(
     :param target: where they went
     :param result: what the task returned
     :param columns: those that were read; none if an earlier attempt has read them
-    :param declared: the task's outlets, which count where the target has no name
+    :param declared: the task's outlets, which count if the target has no name
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset

@@ -38,7 +38,7 @@ class AnaplatLink(BaseOperatorLink):
         return f"anaplat_{self.template}"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        """Return the address; "" where the task has noted none.
+        """Return the address; "" if the task has noted none.
 
         Airflow 3 asks the worker, when the task has ended; Airflow 2 asks the webserver, where the operator holds
         no more than its DAG file says.

@@ -42,8 +42,8 @@ class FolderStateStore:
 
     :param folder: a :class:`pathlib.Path`, or an ``ObjectStoragePath`` (any universal path); it is made at need
 
-    Every method raises :class:`AnaplatOutputError` where the folder can't be used, and ``get`` raises
-    :class:`AnaplatDamagedStateError` where a file holds no value.
+    Every method raises :class:`AnaplatOutputError` if the folder can't be used, and ``get`` raises
+    :class:`AnaplatDamagedStateError` if a file holds no value.
     """
 
     def __init__(self, folder: Any) -> None:

@@ -19,7 +19,7 @@ __all__ = ["no_useless_retry"]
 
 @contextmanager
 def no_useless_retry() -> Iterator[None]:
-    """Keep Airflow from running a task again where only a person can mend what is wrong.
+    """Keep Airflow from running a task again when only a person can mend what is wrong.
 
     :raises AirflowFailException: in place of an error that a repetition would meet again, or that says that a
         write may have been carried out

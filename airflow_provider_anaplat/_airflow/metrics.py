@@ -1,4 +1,4 @@
-"""What the client measures, to Airflow's own metrics: StatsD or OpenTelemetry, off where they are off."""
+"""What the client measures, to Airflow's own metrics: StatsD or OpenTelemetry, off when they are off."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class AirflowMetrics:
     """An observer that writes to Airflow's Stats; it may be called in any thread.
 
-    Each value goes out under the metric's name with its tags and ``conn_id``, and under a name that holds their
-    values besides, for StatsD without tags: ``anaplat.requests.<conn_id>.<operation>.<outcome>``.
+    Each value goes out under the metric's name with its tags and ``conn_id``, and also under a name that holds
+    their values, for StatsD without tags: ``anaplat.requests.<conn_id>.<operation>.<outcome>``.
 
     :param conn_id: id of the Airflow connection
     """

@@ -18,7 +18,7 @@ _ROWS_AT_A_TIME = 1_000
 def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[Any]]]:
     """Run a query and give the names of its columns and its rows.
 
-    SQLAlchemy knows of each database how its rows are fetched a thousand at a time. Where it does not know the
+    SQLAlchemy knows for each database how its rows are fetched a thousand at a time. If it does not know the
     database, the driver's own cursor may hold all rows at once.
 
     :param sql_conn_id: id of an Airflow connection whose hook is a ``DbApiHook``

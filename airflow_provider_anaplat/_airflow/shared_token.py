@@ -27,7 +27,7 @@ _LONGEST = 60.0  # seconds for an event loop to answer
 class SharedInVariable:
     """Keeps user tokens as Variables.
 
-    Where Airflow gives or takes none (no database, no right), there is nothing to share, and each process signs in
+    If Airflow gives or takes none (no database, no right), there is nothing to share, and each process signs in
     for itself. Whatever token passes here is masked in all that Airflow logs from then on.
 
     Others hand a Variable on without knowing what to mask: Airflow's supervisor writes it to the worker's log at

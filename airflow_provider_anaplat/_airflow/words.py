@@ -28,7 +28,7 @@ WORDS = {
     "unknown_state": ("wait", "fail"),
     "view": ("GRAPH", "GRID"),
 }
-# Where it is, the connection says it, or the contract.
+# If it is, the connection says it, or the contract does.
 _MAY_BE_LEFT_OUT = ("token_in",)
 
 

@@ -187,7 +187,7 @@ class Rights:
     def write_changes(self, unread: Collection[str]) -> Changes:
         """Write what one of the reports alone has; the file appears when it is complete.
 
-        :param unread: ids of users whose rights of now are not known; nothing is said of them
+        :param unread: ids of users whose present rights are not known; nothing is said of them
         :raises AnaplatOutputError: the file cannot be written
         """
         users = self._as_earlier(pl.DataFrame({"uId": list(unread)}, schema={"uId": pl.String}))
@@ -253,7 +253,7 @@ def _checked(rows: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[Sequence[Any
 
 
 def _stored(values: Sequence[Any]) -> Sequence[Any]:
-    """Return a row with flags as numbers, and an empty name as none: CSV tells them apart for few readers."""
+    """Return a row with flags as numbers, and an empty name as none: few readers of CSV tell them apart."""
     *ids, name, owner, inherit, export, sources = values
     return (*ids, name or None, *(_FLAG_VALUES[flag] for flag in (owner, inherit, export)), sources or "")
 

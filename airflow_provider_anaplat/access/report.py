@@ -117,7 +117,7 @@ def write_access_report(
     :param comparison: an earlier report, and where to write what is different; it is read first
     :raises AnaplatAuthenticationError: the token is not good; nothing was written
     :raises AnaplatEarlierReportError: the earlier report is missing, damaged or cannot be read; nothing was sent
-    :raises AnaplatError: of no user the rights could be read, or of many in a row; nothing was written
+    :raises AnaplatError: the rights of no user could be read, or not those of many in a row; nothing was written
     :raises AnaplatOutputError: the file cannot be written
     """
     if query.concurrency < 1:
@@ -178,7 +178,7 @@ def _rows_by_user(client: AnaplatClient, query: AccessQuery, summary: AccessSumm
 
 
 def _answers(client: AnaplatClient, query: AccessQuery) -> Generator[tuple[str, Future[list[Row]]]]:
-    """Yield each user's answer in the order of the users, so many users ahead that no thread is idle."""
+    """Yield each user's answer in the order of the users, with so many asked for ahead that no thread is idle."""
     names = _Names(client)
     users = iter(dict.fromkeys(query.user_ids))
     ahead: deque[tuple[str, Future[list[Row]]]] = deque()
@@ -228,7 +228,7 @@ def _called(subject: GrantingSubject) -> str:
 
 
 class _Names:
-    """The names of datasets and pages, from the lists of all (operations 2 and 7), each read at its first need."""
+    """The names of datasets and pages, from the lists of all (operations 2 and 7), each read when first needed."""
 
     def __init__(self, client: AnaplatClient) -> None:
         self._client = client

@@ -22,7 +22,7 @@ __all__ = [
 
 
 def access(arguments: Namespace, output: Printer) -> None:
-    """Write the report; then fail, where the rights of some users could not be read."""
+    """Write the report; then fail, if the rights of some users could not be read."""
     query = AccessQuery(user_ids(arguments), arguments.page_types)
     options = WriteOptions(csv_formulas=arguments.csv_formulas)
 

@@ -1,4 +1,4 @@
-"""The same commands as ``airflow anaplat …``, where a release of Airflow takes commands from providers."""
+"""The same commands as ``airflow anaplat …``, on releases of Airflow that take commands from providers."""
 
 from __future__ import annotations
 

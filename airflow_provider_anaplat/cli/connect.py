@@ -84,7 +84,7 @@ def _airflows(conn_id: str) -> Connection:
 
 
 def _quietly(function: Callable[..., T], *arguments: Any) -> T:
-    """Call what looks for a connection, of which Airflow 2 writes to standard output."""
+    """Call what looks for a connection; Airflow 2 writes to standard output about that."""
     logger = logging.getLogger("airflow")
     before = logger.level
     logger.setLevel(logging.CRITICAL)

@@ -23,7 +23,7 @@ class Exit:
 
     :param code: the exit code
     :param meaning: what it tells a script
-    :param kinds: the errors that end so
+    :param kinds: the errors that end like this
     """
 
     code: int

@@ -1,6 +1,6 @@
-"""Cards (charts on a page), of which the contract says nothing: what is asked for, and how the answer is read.
+"""Cards (charts on a page), about which the contract says nothing: what is asked for, and how the answer is read.
 
-Public material shows one shape, and little of it is sure. Where an answer has another, nothing is guessed: the
+Public material shows one shape, and little of it is sure. If an answer has another, nothing is guessed: the
 error says what was looked for, and the answer can be had as it came.
 """
 

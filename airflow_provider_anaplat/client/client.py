@@ -188,7 +188,7 @@ class AnaplatClient(Extensions):
         """Return what the dataset list (operation 2) says of some datasets, whatever its other records look like.
 
         :param ds_ids: ids of the datasets that will be asked for; others can be too
-        :param known: an earlier answer, of which no more is read again than has changed
+        :param known: an earlier answer; only what has changed since is read again
         """
         found = self._lookup(operations.LIST_DATASETS, "dsId", Dataset)
         found.read_ahead(ds_ids, known)
@@ -256,7 +256,7 @@ class AnaplatClient(Extensions):
     ) -> T:
         """Return what ``read`` makes of the answer to :meth:`read_rows`, for readers of large pages.
 
-        :param read: runs inside the retry: where it raises ``AnaplatTruncatedAnswerError``, the rows
+        :param read: runs inside the retry: if it raises ``AnaplatTruncatedAnswerError``, the rows
             are asked for again
         :param most: bytes of the answer at most, if that is less than the connection allows
         """
@@ -286,7 +286,7 @@ class AnaplatClient(Extensions):
 
         :param ds_id: id of the dataset
         :param df_type: ``polars``, ``pandas`` or ``arrow``; the latter two need pandas and pyarrow
-        :param query: what :meth:`rows` takes besides
+        :param query: what else :meth:`rows` takes
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; ask again
         """
         return self.rows(ds_id, **query).df(df_type)
@@ -362,7 +362,7 @@ class AnaplatClient(Extensions):
         """Return subscription plans by their ids (operation 9); one the platform does not know is not there.
 
         :param ids: ids of the plans (``scId``)
-        :param known: an earlier answer, of which no more is read again than has changed
+        :param known: an earlier answer; only what has changed since is read again
         """
         found = self._lookup(operations.GET_SUBSCRIPTIONS, "scId", SubscriptionPlan, ids)
         found.read_ahead(ids, known)

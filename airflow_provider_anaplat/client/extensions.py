@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Extensions:
-    """What platforms of this family are known to do besides; each call is made if a user asks for it."""
+    """What else platforms of this family are known to do; each call is made if a user asks for it."""
 
     _settings: Settings
     _transport: Transport
@@ -69,7 +69,7 @@ class Extensions:
         :param ds_id: id of the dataset
         :param call: how the platform is asked; by default as its vendor describes it
         :param body: the request's body, without the token
-        :returns: the platform's id of the update (``taskId``), where it gives one
+        :returns: the platform's id of the update (``taskId``), if it gives one
         :raises AnaplatOutcomeUnknownError: the answer was lost
         """
         operation = (call or RefreshCall()).operation(ds_id)

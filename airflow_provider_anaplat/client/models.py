@@ -237,7 +237,7 @@ class TaskStatus(_Record):
 
     @property
     def error(self) -> str | None:
-        """What failed, where ``result`` is an object that says so."""
+        """What failed, if ``result`` is an object that says so."""
         error = self.result.get("error") if isinstance(self.result, dict) else None
         return str(error) if error else None
 

@@ -58,7 +58,7 @@ def id_of(name: str, listed: Lookup[Dataset]) -> str | None:
 
 
 def find_dataset(listed: Iterable[Dataset], given: str) -> Dataset:
-    """Return the one dataset that has this id or, where none has, this name.
+    """Return the one dataset that has this id or, if none has, this name.
 
     :param listed: the dataset list
     :param given: the id, the whole name, or the id of the directory, a slash and the name
@@ -76,7 +76,7 @@ def find_dataset(listed: Iterable[Dataset], given: str) -> Dataset:
 
 
 def one_named(kind: str, given: str, known: Sequence[Known]) -> str:
-    """Return the id of the one thing that has this id or, where none has, this name.
+    """Return the id of the one thing that has this id or, if none has, this name.
 
     :param kind: what such a thing is called in an error
     :param given: the id, the whole name, or the id of the directory, a slash and the name

@@ -76,7 +76,7 @@ class SignIn:
     """How a deployment signs a user in.
 
     :param login: the user's loginId
-    :param password: the user's password, where the body asks for it
+    :param password: the user's password, if the body asks for it
     :param path: path below the base address
     :param body: the request's body; in its texts, ``{login}``, ``{token}``, ``{password}`` and
         ``{password_base64}`` stand for what they name
@@ -279,6 +279,6 @@ def _ends_in_text(moment: Any) -> Iterator[float]:
 
 
 def _seconds(epoch: Any) -> float:
-    """Return seconds since the epoch, of which some give milliseconds."""
+    """Return seconds since the epoch; some platforms give milliseconds."""
     seconds = float(epoch)
     return seconds / 1000 if seconds > 1e11 else seconds

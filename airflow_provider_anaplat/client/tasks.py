@@ -97,7 +97,7 @@ class RefreshCall:
         method: str | None = None,
         auth_in: str | None = None,
     ) -> RefreshCall:
-        """Return the call of a style; what is given besides differs from it.
+        """Return the call of a style; what else is given takes the place of its own.
 
         :raises AnaplatRequestError: a word is unknown
         """

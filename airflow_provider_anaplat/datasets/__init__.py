@@ -2,5 +2,5 @@
 
 from typing import Literal
 
-# Where the answer to a write was lost and the platform does not show it: fail, or let a repetition send it again.
+# If the answer to a write was lost and the platform does not show it: fail, or let a repetition send it again.
 InDoubt = Literal["fail", "resend"]

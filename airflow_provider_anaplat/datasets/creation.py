@@ -41,15 +41,15 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0  # seconds between two looks
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be created, and what to do where it is there already.
+    """What is to be created, and what to do if it is there already.
 
     :param request: the body of the request
     :param if_exists: if a dataset of this name stands in this directory that this DAG run did not create:
         ``reuse`` it, ``fail``, or ``create`` one more
-    :param since: when this DAG run began; a dataset of this name that is younger is taken for its own where no
+    :param since: when this DAG run began; a dataset of this name that is younger is taken for its own if no
         store remembers. None if there is no DAG run
     :param settling_time: seconds for which the dataset list is watched for what an unanswered request created
-    :param in_doubt: where it does not appear: ``fail``, so that a person looks, or let a repetition ``resend`` the
+    :param in_doubt: if it does not appear: ``fail``, so that a person looks, or let a repetition ``resend`` the
         request
     """
 
@@ -82,7 +82,7 @@ class Creation:
 
         :raises AnaplatDatasetExistsError: the name is taken and ``if_exists`` is ``fail``, or it is ambiguous
         :raises AnaplatOutcomeUnknownError: the answer was lost, and the dataset list does not show the dataset
-        :raises AnaplatNotSeenError: the same, where ``in_doubt`` is ``resend``
+        :raises AnaplatNotSeenError: the same, if ``in_doubt`` is ``resend``
         :raises AnaplatError: the platform refuses, or does not answer
         """
         noted = None if self._store is None else self._store.get(_KEY)
@@ -102,7 +102,7 @@ class Creation:
         return self._reuse(namesakes) or self._create([dataset.ds_id for dataset in namesakes])
 
     def _namesakes(self) -> list[Dataset]:
-        """Return the datasets of the wished name in the wished directory; in all of them, where none is wished."""
+        """Return the datasets of the wished name in the wished directory; in any directory, if none is wished."""
         name, directory = self._wish.request.name, self._wish.request.parent_dir_id
         return [
             dataset
@@ -152,7 +152,7 @@ class Creation:
         return task
 
     def _found_after(self, error: AnaplatOutcomeUnknownError, known: Sequence[str]) -> CreationTask:
-        """Return the creation whose answer was lost; where it does not show, a person must look."""
+        """Return the creation whose answer was lost; if it does not show, a person must look."""
         try:
             own = self._look(known)
         except AnaplatDatasetExistsError:

@@ -73,7 +73,7 @@ class Asked:
     :param dataset: summary of the dataset
     :param utime: its last update (ISO 8601); None if it was never updated, or if an update is followed,
         whose end is the status alone
-    :param task_id: the platform's id of the update, where its answer names one
+    :param task_id: the platform's id of the update, if its answer names one
     :param accepted: whether the platform has accepted the request, or was not asked
     """
 
@@ -106,7 +106,7 @@ class Refresh:
         :raises AnaplatNotFoundError: the dataset is not in the list
         :raises AnaplatNeedsAPersonError: an update is already running, and ``if_running`` is ``fail``
         :raises AnaplatOutcomeUnknownError: the answer was lost, and no update is seen
-        :raises AnaplatNotSeenError: the same, where ``in_doubt`` is ``resend``
+        :raises AnaplatNotSeenError: the same, if ``in_doubt`` is ``resend``
         :raises AnaplatError: the platform refuses, or does not answer
         """
         return self._asked_before() or self._ask_or_follow()

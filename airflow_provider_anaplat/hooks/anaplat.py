@@ -104,7 +104,7 @@ class AnaplatHook(BaseHook):
         :param df_type: ``polars``, ``pandas`` (with Arrow's types) or ``arrow``, a table of pyarrow; pandas and
             pyarrow have to be installed for the latter two
         :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
-        :param query: what :meth:`rows` takes besides
+        :param query: what else :meth:`rows` takes
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; a retry of the task reads it anew
         :raises AnaplatError: the platform does not answer with success
 
@@ -148,7 +148,7 @@ class AnaplatHook(BaseHook):
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
         """Return a client, for a trigger: everything of Airflow's is asked for on the event loop.
 
-        The client's methods block; run them in a thread, where they touch nothing of Airflow.
+        The client's methods block; run them in a thread: there, they touch nothing of Airflow.
         """
         connection, extra = await connection_and_extra(cls, anaplat_conn_id)
         store = AskedOnLoop(SharedInVariable(connection.password or ""))

@@ -33,7 +33,7 @@ def client_arguments(
     :param schema: ``http`` or ``https``, if the host names no scheme; ``https`` by default
     :param port: TCP port, if the host names none
     :param password: the application token
-    :param extra: the extras; a string where a number is due is converted, an empty one is as if not given
+    :param extra: the extras; a string in place of a number is converted, an empty one is as if not given
     :param login: loginId of the user to sign in; empty to sign nobody in
     :raises AnaplatSettingsError: a field is missing or unusable; it is named
     """

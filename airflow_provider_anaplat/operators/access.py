@@ -46,7 +46,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     :param user_ids: ids of the users, ``uId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and NDJSON
-        are compressed where path or format end in ``.gz`` or ``.zst`` (templated)
+        are compressed if path or format end in ``.gz`` or ``.zst`` (templated)
     :param csv_formulas: ``keep`` every cell of CSV as it is, or ``escape``, with an apostrophe, what a spreadsheet
         would calculate: users write names
     :param compare_with: path or URL of an earlier report, in any format that a report can have, by its suffix;
@@ -57,7 +57,7 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     :param page_types: values of ``pgType`` to ask for, each with a request a user; by default one request without
         it, which leaves the kinds of pages to the platform (templated)
     :param concurrency: requests in flight at most
-    :param on_user_error: where the rights of a user cannot be read, ``fail`` in the end, or ``report`` it
+    :param on_user_error: if the rights of a user cannot be read, ``fail`` in the end, or ``report`` it
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``path``, ``format``, ``users``, ``datasets`` and ``pages`` (rows of each), ``bytes``, ``failed``

@@ -43,7 +43,7 @@ def work_of(context: Context) -> str | None:
 class AnaplatOperator(BaseOperator):
     """An operator that talks to the platform.
 
-    Its result is a small dictionary; each entry is an XCom of its own besides, so that
+    Its result is a small dictionary; each entry is also an XCom of its own, so that
     ``task.output["dsId"]`` can be handed to another task.
 
     :param anaplat_conn_id: id of the Airflow connection (templated)
@@ -91,7 +91,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
     """An operator that takes the rows of a dataset somewhere (contract: operation 3).
 
     Memory is bounded by ``memory_mb``, whatever a row weighs. Each page says which version of the dataset it
-    belongs to. Where the dataset is updated in between, the export starts again from nothing, or fails. The events
+    belongs to. If the dataset is updated in between, the export starts again from nothing, or fails. The events
     of the assets among ``outlets`` say in their extra ``dsId``, ``rows``, ``version`` and ``utime``. The contract
     promises no order without ``sort_by``. Without a filter, the export fails unless it got as many rows as the
     platform counts; with one, it reads until the platform returns no more.
@@ -166,7 +166,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
             return export_rows(client, self.plan(target, ds_id))
 
     def plan(self, target: Target, ds_id: str) -> ExportPlan:
-        """Return what to export where."""
+        """Return what to export, and where to."""
         from airflow_provider_anaplat.rows.export import ExportPlan
 
         return ExportPlan(self.row_query(ds_id), target, self.on_cast_error, self.on_change, self.max_restarts)
@@ -174,7 +174,7 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
     def find_unchanged(self, last: LastWork, client: AnaplatClient, ds_id: str) -> ExportSummary | None:
         """Return what the last work came to, if nothing has changed and ``if_unchanged`` asks for that.
 
-        :param last: what was written last to where this task writes
+        :param last: what was last written to the place where this task writes
         :raises AirflowSkipException: nothing has changed, and the task is to be skipped then
         """
         if self.if_unchanged == "export":

@@ -38,7 +38,7 @@ class AnaplatExportCardOperator(AnaplatOperator):
     :param card_id: id of the card, ``cdId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and NDJSON
-        are compressed where path or format end in ``.gz`` or ``.zst`` (templated)
+        are compressed if path or format end in ``.gz`` or ``.zst`` (templated)
     :param view: ``GRID``, the rows, or ``GRAPH``, the figures that the chart is drawn from (templated)
     :param filters: a list of objects with ``name``, ``filterType`` and ``filterValue``, sent as it is (templated)
     :param dynamic_params: a list of objects, sent as the body's ``dynamicParams`` (templated)

@@ -224,7 +224,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
             raise AirflowFailException(f"The dataset's description is unusable: {problems}.") from error
 
     def _fail_if_failed(self, task: CreationTask) -> None:
-        """Fail where the accepted creation says at once that it failed, in a word or in an object."""
+        """Fail if the accepted creation says at once that it failed, in a word or in an object."""
         error = task.result.get("error") if isinstance(task.result, dict) else None
         words = (task.status, task.result if isinstance(task.result, str) else None)
         if error or any(StateTable().read(word) is State.FAILED for word in words):
@@ -237,7 +237,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
 class AnaplatSchemaCheckOperator(NamesDataset, AnaplatOperator):
     """Fail if a dataset has other columns than expected (contract: operation 1).
 
-    Missing columns, extra ones and changed types are listed. Where a name comes twice, the second is called
+    Missing columns, extra ones and changed types are listed. If a name comes twice, the second is called
     ``a (2)``, as in an export. The order of the columns is not checked.
 
     :param ds_id: id of the dataset (templated)

@@ -23,7 +23,7 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
     """Return the ids of the datasets that fit, for ``.expand()`` (contract: operation 2).
 
     What is not given does not count; with nothing given, these are all datasets. They come in the platform's
-    order, and where none fits, the list is empty: Airflow skips what is expanded over it.
+    order, and if none fits, the list is empty: Airflow skips what is expanded over it.
 
     :param name_pattern: of their names, with ``*``, ``?`` and ``[…]`` as in a shell (templated)
     :param folder: id of their directory, ``parentDirId`` (templated)
@@ -33,7 +33,7 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
     :param older_than: they were last updated before this moment, or never (templated)
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
-    Returns a list of ``dsId``; the log names the datasets besides. Airflow maps over 1,024 entries at most, unless
+    Returns a list of ``dsId``; the log names the datasets too. Airflow maps over 1,024 entries at most, unless
     its ``[core] max_map_length`` says otherwise.
 
     Raises :class:`AirflowFailException`, which Airflow does not retry, if an argument cannot work or the

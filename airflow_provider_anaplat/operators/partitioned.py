@@ -41,9 +41,9 @@ def partitioned_export(
 ) -> TaskGroup:
     """Return a task group that exports a dataset by several workers to a folder (contract: operation 3).
 
-    The task ``plan`` notes the dataset's version and splits its rows; the tasks ``part``, one a partition, export
-    each its own, on whatever executor runs them; the task ``commit`` publishes all files and their
-    ``_manifest.json``, or none. A part that fails is retried alone. Where the dataset is updated in between, the
+    The task ``plan`` notes the dataset's version and splits its rows; the tasks ``part``, one for each partition,
+    each export their own, on whatever executor runs them; the task ``commit`` publishes all files and their
+    ``_manifest.json``, or none. A part that fails is retried alone. If the dataset is updated in between, the
     remaining parts fail without a retry: clear the whole group, and the plan is made anew. Until the commit,
     parts wait in a hidden folder, which a group that is given up leaves behind.
 
@@ -59,7 +59,7 @@ def partitioned_export(
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; CSV and NDJSON with ``.gz`` or ``.zst`` (templated)
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
-    :param if_unchanged: where dataset, query, format and number of parts are those of the last export to this
+    :param if_unchanged: if dataset, query, format and number of parts are those of the last export to this
         folder, and its files are as they were left: ``export`` all the same, ``skip`` all tasks of the group, or
         ``return`` from ``commit`` what that export returned, with ``unchanged``, while no part runs
     :param kwargs: further arguments of its three tasks: Airflow's, such as ``retries`` or ``queue``, and those of
@@ -197,7 +197,7 @@ class _CommitOperator(_PartitionedOperator):
         return self.succeed(context, result, [Column.model_validate(column) for column in manifest["columns"]])
 
     def _committed(self, export: PartitionedExport) -> dict[str, Any]:
-        """Publish, and note what was published where a later run may ask whether anything has changed."""
+        """Publish, and note what was published if a later run may ask whether anything has changed."""
         return export.commit(None if self.if_unchanged == "export" else partial(self._note, export))
 
     def _note(self, export: PartitionedExport, committed: Committed) -> None:

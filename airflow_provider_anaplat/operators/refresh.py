@@ -36,14 +36,14 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
 
     **An extension**: the contract names dataset update tasks without describing them. Path, method and place of
     the token are those of the connection's ``refresh_style``: ``post``, as the vendor documents it, or ``get``,
-    with the token in the query, as it is met at deployments. Where yours differs, give the arguments or the
+    with the token in the query, as deployments are known to take it. If yours differs, give the arguments or the
     connection's extras ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``. The wait itself rests on
     operation 2: the dataset's ``utime`` must be later than before, and its status a success.
 
-    The refresh is asked for once. Where the answer is lost, the dataset list is looked at: an update that runs or
+    The refresh is asked for once. If the answer is lost, the dataset list is looked at: an update that runs or
     is done is this one; if neither is seen, the task fails without a retry, since asking again could update
     twice. On Airflow 3.3, the task's state tells a retry that an earlier attempt has asked. Before 3.3, a retry
-    takes an update since the DAG run's start for its own, follows one that runs, and asks again only where there
+    takes an update since the DAG run's start for its own, follows one that runs, and asks again only if there
     is neither.
 
     :param ds_id: id of the dataset (templated); ``.partial(...).expand(ds_id=[...])`` refreshes several

@@ -32,7 +32,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     What is exported appears when it is complete; after a failure the path is as it was before. CSV holds the
     platform's own text, with null as an empty field and the empty text as ``""``. Parquet and NDJSON are
     typed: INT and LONG as 64-bit integers, DOUBLE as float, DATE as date, everything else as text. A repeated
-    column name gets a number: ``a``, ``a (2)``. How the rows are read, :class:`AnaplatRowsOperator` says.
+    column name gets a number: ``a``, ``a (2)``. :class:`AnaplatRowsOperator` says how the rows are read.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
@@ -41,7 +41,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and
         NDJSON are compressed if the path, or the format, ends in ``.gz`` or ``.zst``, as in ``csv.gz``
         (templated)
-    :param rows_per_file: write ``part-00001`` and so on, of so many rows at most, and a ``_manifest.json``
+    :param rows_per_file: write ``part-00001`` and so on, of that many rows at most, and a ``_manifest.json``
         when all of them are complete; one export at a time writes to the folder
     :param delimiter: of CSV, one ASCII character
     :param header: whether CSV begins with a line of column names

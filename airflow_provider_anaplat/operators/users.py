@@ -58,15 +58,14 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
 
     Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list lies in Airflow's database with its
     passwords, with the DAG or, if another task returns it, as an XCom; the other two exist so that passwords
-    never pass there. All
-    users are checked before the first is sent.
+    never pass there. All users are checked before the first is sent.
 
     Which users a batch holds is written down before it is sent, and again when the platform confirms it, by
     loginId and never with a password: in Airflow's task state store (3.3 and newer), or below ``progress_path``.
-    A retry, and a cleared task of the same DAG run, goes on where it stopped. Before Airflow 3.3 and without
-    ``progress_path``, nothing is known of earlier attempts: a failure after the first batch is then not retried
-    unless ``existing_users="skip"``; and after the death of a worker, a retry sends the users from the first on,
-    which the platform refuses as it knows them.
+    A retry, and a cleared task of the same DAG run, goes on where the last attempt stopped. Before Airflow 3.3 and
+    without ``progress_path``, nothing is known of earlier attempts: a failure after the first batch is then not
+    retried unless ``existing_users="skip"``; and after the death of a worker, a retry sends the users from the
+    first on, which the platform refuses as it knows them.
 
     A batch whose answer was lost is in doubt. With ``existing_users="skip"``, the platform is asked which of its
     users exist; otherwise the task fails with their loginIds until ``in_doubt`` says what became of them.

@@ -1,4 +1,4 @@
-"""What the operators share that start work on the platform and wait for its end."""
+"""What is shared by the operators that start work on the platform and wait for its end."""
 
 from __future__ import annotations
 

@@ -17,6 +17,6 @@ def occurrences(data: bytes, character: bytes) -> int:
 
     :param character: one byte
     """
-    if not data:  # of which older releases of arro3 make no array
+    if not data:  # older releases of arro3 make no array of that
         return 0
     return int((pl.Series(Array.from_buffer(data)) == ord(character)).sum())

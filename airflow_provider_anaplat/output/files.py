@@ -53,7 +53,7 @@ class StagedFile:
     :param group: name that it shares with other files of the folder which only one process writes at a time; by
         default its own
 
-    Every method raises :class:`AnaplatOutputError` where the place cannot be written.
+    Every method raises :class:`AnaplatOutputError` if the place cannot be written.
     """
 
     def __init__(self, path: Any, group: str = "") -> None:
@@ -121,7 +121,7 @@ class StagedFile:
                     _move(self._target.fs, self._temporary.path, self._target.path)
                     return None
                 _copy_mode(self._target, self._temporary)
-                identity = identity_of(self._temporary)  # of which others know nothing, and which the name keeps
+                identity = identity_of(self._temporary)  # others know nothing of it, and the name keeps it
                 self._temporary.replace(self._target)
             except FileNotFoundError as error:
                 raise overtaken(self.path) from error
@@ -222,7 +222,7 @@ def listed(folder: Any) -> list[str]:
 
 
 def remove_folder(folder: Any) -> None:
-    """Remove a folder with all that is in it, where it can be; what stays is told in the log."""
+    """Remove a folder with all that is in it, if it can be removed; the log says what stays."""
     try:
         for path in [folder / name for name in listed(folder)]:
             if path.is_dir():
@@ -271,7 +271,7 @@ def _prefix(group: str) -> str:
 
 
 def _nameless(folder: Path) -> BinaryIO | None:
-    """Open a file without a name, of which nothing stays if the process is killed; None if there are none.
+    """Open a file without a name, which leaves nothing behind if the process is killed; None if there are none.
 
     Linux has them, on most local file systems.
     """
@@ -307,7 +307,7 @@ def _copies(file_system: Any) -> bool:
 
 
 def _move(file_system: Any, source: str, target: str) -> None:
-    """Rename an object, or copy it where the store knows no renaming.
+    """Rename an object, or copy it if the store knows no renaming.
 
     fsspec's own copying ``mv`` would take a name with ``*`` or ``[`` for a pattern.
     """
@@ -322,7 +322,7 @@ def _move(file_system: Any, source: str, target: str) -> None:
 
 def _local_target(path: Path) -> Path:
     try:
-        path = path.resolve()  # where path is a link, the file behind it is replaced
+        path = path.resolve()  # if path is a link, the file behind it is replaced
     except (RuntimeError, ValueError) as error:  # a link to itself, or a NUL
         raise AnaplatOutputError(f"Cannot write {path!r}: {error}.") from error
     if path.exists() and not path.is_file():

@@ -46,11 +46,11 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
-# Rows of a Parquet file until it is joined to the others, where a row group has less; fewer take longer.
+# Rows of a Parquet file until it is joined to the others, if a row group has less; fewer take longer.
 _PART_ROWS = 20_000
 _PART_BYTES = 8 << 20
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
-# a write, and a signal that ends the task could come to nothing amid one.
+# a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
 _NDJSON_BYTES = 4 << 20
 
@@ -70,7 +70,7 @@ class Sink(Protocol):
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all frames, in their order; none makes a valid file without rows.
 
-        :param frames: of the columns' types, or of text alone where the format keeps no types
+        :param frames: of the columns' types, or of text alone if the format keeps no types
         :raises OSError: the file does not take all of it
         """
 
@@ -263,7 +263,7 @@ FORMATS: dict[FileFormat, Format] = {
 
 
 def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool:
-    """Tell whether each cell of the frame is in the text that was made of it, and none of them wants quotes."""
+    """Tell whether each cell of the frame is in the text that was made of it, and none of them needs quotes."""
     sizes = _cells(frame).str.len_bytes()
     cells = frame.width * frame.height
     return (

@@ -1,6 +1,6 @@
 """One Parquet file out of many, so that a long one takes no more memory than a short one.
 
-Each library keeps kilobytes for each column of each row group until the file ends: gigabytes where a wide dataset
+Each library keeps kilobytes for each column of each row group until the file ends: gigabytes when a wide dataset
 has some ten thousand pages. Here a file ends after a few row groups, and what stays of them is their entry in the
 footer, some 80 bytes for each column, and in a temporary file if that comes to megabytes. The indexes of their
 pages are left out: they name places in the file once more, and tell little if a column of a row group is a page
@@ -116,7 +116,7 @@ class JoinedParquet:
 
 
 class _Move:
-    """What becomes of the entries of row groups that move by so many bytes: no index stays, and no number.
+    """What becomes of the entries of row groups that move by some bytes: no index stays, and no number.
 
     :ivar rules: how their fields change
     :ivar rows: of those that the rules were applied to

@@ -1,4 +1,4 @@
-"""Rows of a file that was written here, in a stream: the other way about, for all formats and compressions."""
+"""Rows of a file that was written here, in a stream: the way back, for all formats and compressions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DamagedFileError(ValueError):
 
 
 def rows_of(place: Place, names: Sequence[str]) -> Iterator[Row]:
-    """Yield the number of each row, counted from 1, and its values: texts alone where the format keeps no types.
+    """Yield the number of each row, counted from 1, and its values: texts alone if the format keeps no types.
 
     :param place: a file with a header, if its format has one, in UTF-8
     :param names: the columns that it must have

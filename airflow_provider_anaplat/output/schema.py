@@ -42,7 +42,7 @@ def _floats(cells: pl.Series) -> pl.Series:
 
 
 def _dates(cells: pl.Series) -> pl.Series:
-    """Read dates; a time of midnight is no more than a date, any other time is lost in none."""
+    """Read dates; a time of midnight is no more than a date, and no other time is lost."""
     days = cells
     if not cells.str.contains(r"^\d{4}-\d{2}-\d{2}$").all():
         days = cells.str.extract(r"^(\d{4}-\d{2}-\d{2})(?: 00:00:00)?$")

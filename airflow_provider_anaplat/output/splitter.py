@@ -1,4 +1,4 @@
-"""Streams of frames cut where so many rows, or so many bytes, are together."""
+"""Streams of frames, cut when a given number of rows, or of bytes, is together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rows_within(frame: pl.DataFrame, most_rows: int, most_bytes: int) -> int:
 
 
 class Splitter:
-    """Cuts frames where a stream has its rows, and keeps none that was handed on.
+    """Cuts frames when a stream has its rows, and keeps none that was handed on.
 
     :param frames: the frames, in the order of their rows
     """
@@ -38,9 +38,9 @@ class Splitter:
         return True
 
     def take(self, rows: int, most_bytes: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yield frames of so many rows together; ``taken`` counts them.
+        """Yield frames of that many rows together; ``taken`` counts them.
 
-        :param most_bytes: no further frame follows where those before take so many
+        :param most_bytes: no further frame follows if those before take that many
         """
         self.taken = size = 0
         while self.taken < rows and (most_bytes is None or size < most_bytes) and self.has_more():

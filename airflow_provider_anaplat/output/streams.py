@@ -39,7 +39,7 @@ class Output:
     own number would let it write past what is in between.
 
     :param write: takes a piece, and returns how many bytes of it were taken, or None
-    :param flush: called where the writer wants to flush
+    :param flush: called when the writer wants to flush
     :ivar bytes: bytes taken
     """
 

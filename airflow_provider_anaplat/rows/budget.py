@@ -67,7 +67,7 @@ class Budget:
             return max(1, min(self._page_size, int(self._for_rows / self._heaviest())))
 
     def requests(self) -> int:
-        """Return how many requests of so many rows may be in flight."""
+        """Return how many requests of that many rows may be in flight."""
         rows = self.rows()
         with self._lock:
             return max(1, int(self._in_flight / (rows * self._heaviest())))

@@ -173,7 +173,7 @@ class _CardReader:
         return pl.DataFrame(data.rows, schema=self._schema, orient="row"), data.more, limit
 
     def _ask(self, offset: int, limit: int) -> tuple[CardData, int]:
-        """Ask for rows, for fewer if so many are too heavy, and return for how many in the end."""
+        """Ask for rows, or for fewer if that many are too heavy, and return how many were asked for in the end."""
         query, budget = self._query, self._budget
         while True:
             most = budget.most_bytes if limit > 1 else None

@@ -1,11 +1,11 @@
 """From the bytes of a page to a frame of text.
 
 Arrow reads the rows, in a fifth of the time that Python's objects would take and less of the memory, and refuses
-a cell that is no text. Commas that are missing between two cells or rows, or too many, it forgives, and never a
-missing cell; to count the commas would take half the time again. It is given a slice of the rows at a time,
-since it takes several times the memory of what it reads. What it refuses is read again the exact way, which either
-finds it well or says what is wrong where. Either takes a line break or another control character in a text for
-itself, though JSON wants it escaped.
+a cell that is no text. It forgives missing and extra commas between two cells or rows, but never a missing cell;
+to count the commas would take half the time again. It is given a slice of the rows at a time, since it takes
+several times the memory of what it reads. What it refuses is read again the exact way, which either accepts it or
+says what is wrong and where. Both take a line break or another control character in a text as it stands, though
+JSON wants it escaped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
 _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
 _ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
 _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
-_UNCUT = 4  # times the size of a slice; few rows are so much larger
+_UNCUT = 4  # times the size of a slice; few rows are that much larger
 # Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
 _FRAME_PER_COLUMN = 10_000
 # What is read of an answer beside its rows.
@@ -224,7 +224,7 @@ def _arrow_frame(
 ) -> pl.DataFrame | None:
     """Return the rows; None if the exact way must look."""
     slices = list(_slices(body, start, end, size))
-    # What cannot be cut is one row, or no rows at all, of which Arrow would take ten times the memory.
+    # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
     uncut = max(map(len, slices)) > _UNCUT * size
     if uncut and most_memory is not None and memory_of(body) > most_memory:
         return None
@@ -310,7 +310,7 @@ def _may_be_deep(text: bytes) -> bool:
 
 
 def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
-    """Cut the rows into equal lists of rows; a cut that is none between two of them leaves no valid JSON."""
+    """Cut the rows into equal lists of rows; a cut that does not fall between two rows leaves no valid JSON."""
     text = memoryview(body)
     count = max(1, -(-(end - start) // max(1, size)))
     size = (end - start) // count

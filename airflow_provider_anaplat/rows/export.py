@@ -40,7 +40,7 @@ _LONGEST_RESTART_AFTER = 60.0
 
 @dataclass(frozen=True)
 class ExportPlan:
-    """What to export where, and what to do when something gets in the way.
+    """What to export, where to, and what to do when something gets in the way.
 
     :param query: which rows
     :param target: where they go

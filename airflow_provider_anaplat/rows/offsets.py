@@ -19,14 +19,14 @@ __all__ = [
 
 
 class OffsetCheck:
-    """Looks at pages in their order, and asks once more where they leave it open whether their offsets counted.
+    """Looks at pages in their order, and asks once more if they leave it open whether their offsets counted.
 
     No page says where its rows stand, and rows may repeat, so that pages alone prove nothing. Two things do:
 
-    * **The end.** Behind the last row there is none; a platform that ignores or limits the offset gives some. A
-      last page that could have been longer shows the end. Where it is as long as it could be, one row behind the
+    * **The end.** There are no rows behind the last one; a platform that ignores or limits the offset gives some.
+      A last page that could have been longer shows the end. If it is as long as it could be, one row behind the
       end is asked for.
-    * **A shift.** Where a page begins like an earlier one, its rows but the first are asked for by their own
+    * **A shift.** If a page begins like an earlier one, its rows but the first are asked for by their own
       offset. Had the page been another's, that answer would hold what that one begins with, which differs, unless
       all its rows are equal.
 

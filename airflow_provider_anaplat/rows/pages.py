@@ -84,7 +84,7 @@ class PageReader:
 
     Without a filter, the rows are as many as the first page's ``rowCount`` says. With a filter, the contract
     does not say what ``rowCount`` counts, so the rows end when the platform returns none; but a dataset has no
-    more than it counts. Whether the platform heeds offsets, :class:`OffsetCheck` finds out.
+    more than it counts. :class:`OffsetCheck` finds out whether the platform heeds offsets.
 
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
@@ -202,9 +202,9 @@ class PageReader:
     def _segment(
         self, start: int, end: int, asked_end: int, turn: threading.Event, stopped: threading.Event
     ) -> list[tuple[RowPage, int]]:
-        """Read rows from start to end; a page shorter than asked for is legal and completed.
+        """Read rows from start to end; a page shorter than asked for is legal, and is completed.
 
-        Rows that are too heavy to be read at once are left to a new plan, but for the first of them.
+        If rows are too heavy to be read at once, all but the first of them are left to a new plan.
 
         :param asked_end: the last segment asks for a whole page, so that rows beyond the platform's count come to
             light
@@ -228,7 +228,7 @@ class PageReader:
             offset += page.frame.height
             if limit < planned:
                 break
-            if offset < end:  # what is missing is known, and asked for, only where a page is decoded
+            if offset < end:  # what is missing is known, and asked for, only when a page is decoded
                 self._decoded = self._query.concurrency
         return pages
 
@@ -254,7 +254,7 @@ class PageReader:
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
     def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[RowPage, int]:
-        """Return a page, and for how many rows it was asked: fewer than planned if so many are too heavy.
+        """Return a page, and how many rows were asked for: fewer than planned if that many are too heavy.
 
         :param wait: returns when the rows may be decoded
         """
@@ -280,7 +280,7 @@ class PageReader:
             )
 
     def _ask(self, offset: int, limit: int) -> tuple[Head, int]:
-        """Ask for rows, for fewer if so many are too heavy, and return for how many in the end."""
+        """Ask for rows, or for fewer if that many are too heavy, and return how many were asked for in the end."""
         while True:
             most = self.budget.most_bytes if limit > 1 else None
             try:

@@ -65,7 +65,7 @@ class Partition:
 class RowsOfPart:
     """How to read a partition.
 
-    :param query: how to read; which rows, the partition says
+    :param query: how to read; the partition says which rows
     :param on_cast_error: what becomes of a cell that its column's type cannot hold
     :param fingerprint: tells this way of exporting from any other
     """
@@ -99,7 +99,7 @@ class PartitionedExport:
     key: str
 
     def plan(self, client: AnaplatClient, ds_id: str, partitions: int, page_size: int) -> list[Partition]:
-        """Split a dataset into at most so many partitions of whole pages, and note its state.
+        """Split a dataset into at most that many partitions of whole pages, and note its state.
 
         What an earlier plan of this export left is removed.
 
@@ -187,7 +187,7 @@ class PartitionedExport:
         return manifest
 
     def published_id(self) -> str:
-        """Return what names the export that the folder holds; nothing if none is of several workers."""
+        """Return what names the export that the folder holds; nothing if it holds none by several workers."""
         return str((_read(self.folder / MANIFEST) or {}).get("export", ""))
 
     def published(self, export_id: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class RowStream:
     def df(self, df_type: DataFrameType = "polars") -> Any:
         """Return all rows as one dataframe, which takes the memory that they need.
 
-        :param df_type: ``polars``, ``pandas`` (with Arrow's types, so that no integer becomes a float where a cell
+        :param df_type: ``polars``, ``pandas`` (with Arrow's types, so that no integer becomes a float when a cell
             is null) or ``arrow``, a table of pyarrow; the latter two have to be installed
         :raises AnaplatRequestError: another word, or what it names is not installed
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile

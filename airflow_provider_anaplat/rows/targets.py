@@ -104,7 +104,7 @@ class FileTarget:
 
 @dataclass(frozen=True)
 class PartsTarget(FileTarget):
-    """A folder of files of so many rows each, and their manifest; the place is the folder.
+    """A folder of files with a given number of rows each, and their manifest; the place is the folder.
 
     While the parts take their places, no manifest stands in the folder. Parts of an earlier export that the
     manifest does not name are removed before it is written. One export at a time writes to a folder: what another
@@ -173,8 +173,8 @@ def publish_manifest(folder: Any, manifest: dict[str, Any]) -> dict[str, str | N
 def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
     """Return a temporary file that is there until another export to the folder begins, as this one does now.
 
-    It is written before those of others are removed: of two that begin at once, none finds its own in the end, or
-    one, and never both.
+    It is written before those of others are removed: of two that begin at once, one or none finds its own in the
+    end, and never both.
     """
     claim = StagedFile(folder / MANIFEST)
     leftovers.callback(claim.discard)

@@ -52,7 +52,7 @@ def present_state(client: AnaplatClient, query: RowQuery) -> PageReader | None:
     """Return what a request for one row tells of the dataset (operation 3, Read rows).
 
     :returns: a reader, which knows the state; None if that has neither version nor update time, so that nobody
-        could tell whether it is that of before
+        could tell whether it is the same as before
     :raises AnaplatError: the platform does not answer with success
     """
     reader = PageReader(client, replace(query, max_rows=0, sort_by=None))

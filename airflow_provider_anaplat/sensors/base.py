@@ -60,7 +60,7 @@ class AnaplatSensor(BaseSensorOperator):
     :param max_poll_failures: failures of the request in a row before the task fails with the last one
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
-        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's
         output, the sensor defers from a worker
     :param anaplat_conn_id: id of the Airflow connection (templated)
     :cvar trigger: the trigger that waits in the sensor's place; its condition's fields are the sensor's arguments
@@ -98,7 +98,7 @@ class AnaplatSensor(BaseSensorOperator):
         )
 
     def link(self, context: Context, result: Mapping[str, Any]) -> None:
-        """Note the links of this task, as good as they are known.
+        """Note the links of this task, as far as they are known.
 
         :param context: the task's context
         :param result: what the wait brought; empty while it lasts

@@ -50,7 +50,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param failure_states: words that mean failed
     :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
     :param probe: ``list``, or ``task`` for deployments that can be asked for a task (below)
-    :param platform_task_id: with ``probe="task"``, ``taskId`` of the creation. Where there is none, as of a
+    :param platform_task_id: with ``probe="task"``, ``taskId`` of the creation. If there is none, as for a
         dataset that was found, the dataset list is watched (templated)
     :param task_status: with ``probe="task"``, how to ask, if the connection's extra ``task_status`` does not
         say it: ``path``, ``method``, ``params``, ``auth_in`` (``query``, ``header`` or ``body``); ``{taskId}``
@@ -58,7 +58,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param max_poll_failures: failures of the request in a row before the task fails with the last one
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
-        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's
         output, the sensor defers from a worker
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
@@ -135,7 +135,7 @@ class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     :param max_poll_failures: failures of the request in a row before the task fails with the last one
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
-        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's
         output, the sensor defers from a worker
     :param anaplat_conn_id: id of the Airflow connection (templated)
 

@@ -36,7 +36,7 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
     :param max_poll_failures: failures of the request in a row before the task fails with the last one
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
-        before the end. Where Airflow does not offer that (before 3.3) or an argument comes from another task's
+        before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's
         output, the sensor defers from a worker
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
@@ -84,7 +84,7 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
         self._begin_in_triggerer()
 
     def link(self, context: Context, result: Mapping[str, Any]) -> None:
-        """Note the link to the page that was sent: the first, where plans send several, and none for a card."""
+        """Note the link to the page that was sent: the first, if plans send several, and none for a card."""
         pages = [plan["resourceId"] for plan in result.get("subscriptions", ()) if plan.get("scType") == "PAGE"]
         if pages and pages[0]:
             link_page(self, context, pages[0])

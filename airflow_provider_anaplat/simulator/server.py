@@ -112,7 +112,7 @@ class Simulator:
     :param creation_statuses: what successive dataset lists show of a new dataset, the last one for good;
         None hides it
     :param token: the application token that is accepted
-    :param user_token: a user token that is accepted in the header besides
+    :param user_token: a user token that is also accepted in the header
     :param deployment: ``contract``, as the contract has it; ``user-token``, whose header takes nothing but tokens
         that a sign-in has brought (``platform.sign_ins``); or ``get-refresh``, whose refreshes are GETs with the
         token in the query

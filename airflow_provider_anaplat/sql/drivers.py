@@ -208,7 +208,7 @@ def _prepare_mysql(connection: Any) -> None:
             "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
             "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES')"
         )
-        # The server keeps so many warnings; none of them may be a mere note, which would take its place.
+        # The server keeps that many warnings; none of them may be a mere note, which would take a warning's place.
         cursor.execute("SET SESSION sql_notes = 0, SESSION max_error_count = 64")
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 

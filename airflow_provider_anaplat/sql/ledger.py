@@ -1,4 +1,4 @@
-"""What has been loaded, kept in the database itself: a line is there exactly where its rows are.
+"""What has been loaded, kept in the database itself: a line is there if and only if its rows are.
 
 The table has two kinds of line: one for each task instance that has appended, and one for each table, which tells
 what was loaded into it last.
@@ -79,7 +79,7 @@ class _Lines:
         self._identity = f"{self._quoted['load_id']} = {PARAMETER}"
 
     def create(self) -> None:
-        """Create the table where it is missing."""
+        """Create the table if it is missing."""
         if self.exists():
             return
         options = self._session.driver.dialect.table_options
@@ -88,7 +88,7 @@ class _Lines:
             with self._session.transaction():
                 self._session.run(f"CREATE TABLE {self._table} ({columns}){options}")
         except self._session.driver.error:
-            if not self.exists():  # where it does, another task has just created it
+            if not self.exists():  # if it does, another task has just created it
                 raise
 
     def exists(self) -> bool:
@@ -196,7 +196,7 @@ class TableNote(_Lines):
             with self._session.transaction():
                 self.insert(target=self._target)
         except self._session.driver.error:
-            if not self._is_there():  # where it is, another task has just inserted it
+            if not self._is_there():  # if it is, another task has just inserted it
                 raise
 
     def replace(self, load: RecordedLoad, fingerprint: str | None, key: LoadKey | None) -> None:

@@ -50,7 +50,7 @@ _VIEW_IN_MYSQL = (
     "AND t.table_type = 'VIEW'"
 )
 
-# Where the connection does not enforce foreign keys, they do nothing.
+# If the connection does not enforce foreign keys, they do nothing.
 _IN_SQLITE = f"""
 SELECT DISTINCT m.name, 'a foreign key, ON DELETE ' || k.on_delete
 FROM {{catalog}} m, pragma_foreign_key_list(m.name, {PARAMETER}) k, pragma_foreign_keys enforced
@@ -69,7 +69,7 @@ def reached_in_postgresql(session: Session, schema: str | None, table: str) -> R
 def reached_in_mysql(session: Session, schema: str | None, table: str) -> Reached:
     """Return each other table that a DELETE changes, and why; the server shows those that the user may see."""
     found = session.rows(_IN_MYSQL, [schema, table])
-    # Compared here: the server compares these names without regard to case, also where case tells tables apart.
+    # Compared here: the server compares these names without regard to case, even if case tells tables apart.
     reached = [
         (f"{child_schema}.{child}", why)
         for child_schema, child, parent_schema, parent, why in found

@@ -79,7 +79,7 @@ class Session:
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or roll back.
 
-        :raises AnaplatLoadError: the connection broke during the commit, so that nobody knows what came of it
+        :raises AnaplatLoadError: the connection broke during the commit, so that nobody knows what became of it
         :raises Exception: the driver's own, if a constraint that is checked at the end refuses the commit
         """
         self.connection.rollback()  # ends what reading the catalogue began
@@ -102,7 +102,7 @@ class Session:
             ) from error
 
     def roll_back(self) -> None:
-        """Roll back; where even that fails, the database does it when the connection ends."""
+        """Roll back; if even that fails, the database does it when the connection ends."""
         try:
             self.connection.rollback()
         except self.driver.error as error:
@@ -139,7 +139,7 @@ class Session:
 
 
 Find = Callable[[Session, str | None, str], bool]
-# Tables of which a DELETE would take rows along or change some, each with the reason.
+# Tables whose rows a DELETE would take along or change, each with the reason.
 Reached = list[tuple[str, str]]
 Reaches = Callable[[Session, str | None, str], Reached]
 CheckKeys = Callable[[Session, "Names"], None]
@@ -179,7 +179,7 @@ class Dialect:
     :param longest_name: of an identifier; None if nothing limits it
     :param name_length: measures an identifier as the database does
     :param finite: whether its floating-point numbers are finite
-    :param folds_case: whether column names differ by more than upper and lower case
+    :param folds_case: whether column names must differ by more than upper and lower case
     :param find: whether a table exists
     :param begin: statements that begin a transaction, beside what the driver does
     :param reaches: which other tables a DELETE would change, and why
@@ -255,7 +255,7 @@ class Driver:
     :param load: writes frames into a table and returns the number of their rows
     :param placeholder: stands for a value in a statement
     :param percent: stands for a percent sign in a statement that has values
-    :param named: whether it stands for one only where the values have names
+    :param named: whether it stands for one only if the values have names
     :param prepare: sets a new connection up
     :param error: base of the module's exceptions
     """

@@ -262,7 +262,7 @@ class SqlTarget:
             )
 
     def _check_lengths(self, names: Sequence[str]) -> None:
-        """Refuse a name that the database would cut, so that it meant another table or column."""
+        """Refuse a name that the database would cut, so that it would mean another table or column."""
         longest = self._dialect.longest_name
         for name in names:
             if longest is not None and self._dialect.name_length(name) > longest:

@@ -29,10 +29,10 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     """Load all rows of a dataset into a table, in one transaction (contract: operation 3).
 
     Readers see the table as it was until all rows are loaded; after a failure it is as it was. PostgreSQL is
-    loaded with COPY, other databases with INSERT; MySQL and MariaDB, where ``hook_params`` have ``local_infile``
-    and the server allows it, with LOAD DATA LOCAL. PostgreSQL, MySQL, MariaDB and SQLite create a missing table
-    (INT and LONG as BIGINT, DOUBLE as a double, DATE as date, everything else as text); on others, which load
-    with ``replace`` and ``append``, it must be there. An existing table keeps its rights, views and indexes.
+    loaded with COPY, other databases with INSERT; MySQL and MariaDB, if ``hook_params`` have ``local_infile``
+    and the server allows it, with LOAD DATA LOCAL. On PostgreSQL, MySQL, MariaDB and SQLite, a missing table is
+    created (INT and LONG as BIGINT, DOUBLE as a double, DATE as date, everything else as text); on others, which
+    load with ``replace`` and ``append``, it must be there. An existing table keeps its rights, views and indexes.
     Columns are found by their names; those that the dataset lacks keep their defaults.
 
     A task that is run again replaces or updates with the same end. With ``append``, a line in the table
@@ -50,7 +50,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     :param hook_params: further arguments of the database's hook, such as ``{"local_infile": True}`` (templated)
     :param mode: ``replace`` all rows, ``append`` to them, or ``upsert``: update each by its keys, or insert it
     :param key_columns: with ``upsert``, the columns that tell rows apart; the table must have a primary key or a
-        unique index over exactly these, and gets one where it is created (templated)
+        unique index over exactly these, and gets one if it is created (templated)
     :param sort_by: name of the column to sort by (templated)
     :param sort_type: ``asc`` or ``desc`` (templated)
     :param filter: sent as the body's ``filter``; the contract leaves its shape open (templated)
@@ -61,7 +61,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
     :param on_change: if the dataset is updated while it is read, ``restart`` or ``fail``
     :param max_restarts: how often to start again
-    :param if_unchanged: where dataset, query and mode are those of the last load into this table, and it still
+    :param if_unchanged: if dataset, query and mode are those of the last load into this table, and it still
         has the rows, by their number: ``export`` all the same, ``skip`` the task, or ``return`` what that load
         returned, with ``unchanged``. It takes one request for one row. A line in ``anaplat_loads`` tells; with
         ``export``, none is added
@@ -70,7 +70,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     Returns ``dsId``, ``table``, ``mode``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime`` of
     the dataset, and ``alreadyLoaded``: whether an earlier attempt had appended the rows.
 
-    Raises :class:`AnaplatLoadError` where the database refuses or the table does not fit, another
+    Raises :class:`AnaplatLoadError` if the database refuses or the table does not fit, another
     :class:`AnaplatExportError` if the rows are not whole or fit no type, and another :class:`AnaplatError`
     if the platform does not answer.
 

@@ -72,7 +72,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     The first look sets what counts as seen: an update that was finished before is no event, one that is under way
     is one when it ends. On Airflow 3.3 what was seen is kept in the asset's state, so that an update while no
     triggerer ran is an event afterwards; a triggerer that dies within five seconds of an event emits it again.
-    Before 3.3, or where two assets share this very trigger, each start is a first look, and an update while no
+    Before 3.3, or if two assets share this very trigger, each start is a first look, and an update while no
     triggerer ran is no event.
 
     Its event holds ``dsId``, ``name``, ``utime`` and ``rowCount`` of the dataset.
@@ -152,7 +152,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     def _seen(self, found: Lookup[Dataset] | Exception, seen: str | None) -> str | None:
         """Return what counts as seen after a look that brought no event.
 
-        That is nothing ("") where the first look finds no finished update: the next one to finish is an event.
+        That is nothing ("") if the first look finds no finished update: the next one to finish is an event.
         """
         if seen is not None or isinstance(found, Exception):
             return seen

@@ -57,8 +57,8 @@ class Watch:
     :param ids: ids of the records to look at
     :param interval: seconds between two looks at most; the shortest of all watches counts
     :param fresh: give it no look that was asked for before it came
-    :param arguments: what the method takes besides the ids; plain JSON. With any, only who asks for the same ids
-        in the same way shares the request
+    :param arguments: what the method takes besides the ids; plain JSON. With any, only those who ask for the same
+        ids in the same way share the request
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Poller:
         self._drop_client()
 
     def young_look(self, watch: Watch) -> Lookup[Any] | None:
-        """Return the last look, where it is new to this watch and young enough for it."""
+        """Return the last look, if it is new to this watch and young enough for it."""
         is_young = self._loop.time() - self._asked_at < watch.interval
         if self._last is None or watch.seen == self._number or not is_young or not self._is_for(self._last, watch):
             return None
@@ -234,7 +234,7 @@ class Poller:
                 return
 
     def _has_seen_nothing(self, watch: Watch) -> bool:
-        """Tell whether a watch waits for which the last look was too old or spoke of other records."""
+        """Tell whether a watch is waiting for which the last look was too old or was about other records."""
         return watch.waiting is not None and watch.seen != self._number
 
     def _drop_client(self) -> None:

@@ -20,7 +20,7 @@ __all__ = [
 class CheckedUsers:
     """The users of a source: read once to be checked, and once more to be sent.
 
-    In between, a hash of each user is kept, so that nobody is sent who was not checked.
+    In between, a hash of each user is kept, so that no user is sent who was not checked.
 
     :param source: where they are listed
     :raises AnaplatInvalidUsersError: naming the problems of all users; nothing was sent
@@ -38,7 +38,7 @@ class CheckedUsers:
     def __iter__(self) -> Iterator[NewUser]:
         """Read the users again; they may come in another order.
 
-        :raises AnaplatSourceChangedError: at a user who was not checked, and where one that was is not there
+        :raises AnaplatSourceChangedError: at a user who was not checked, and if one who was checked is missing
         """
         waiting = set(self._checked)
         for number, fields in self._source.rows():

@@ -27,7 +27,7 @@ class UserColumn(NamedTuple):
     """Where the values of a column go.
 
     :param field: the contract's name of the field
-    :param convert: makes the field's value of the column's
+    :param convert: makes the field's value from the column's
     :param key: for a column of ``userDefinedProperties``, the property's name
     """
 
@@ -97,7 +97,7 @@ def columns(names: Sequence[str]) -> list[UserColumn]:
         return []
     found = [(name, column(name)) for name in names]
     if not any(place and place.field == "loginId" for _, place in found):
-        # Where a file has no header, its first user stands here, and must not be shown.
+        # If a file has no header, its first user stands here, and must not be shown.
         raise ColumnError("there is no column loginId; the first line of a CSV file must name the columns")
     unknown = [name for name, place in found if place is None]
     if unknown:

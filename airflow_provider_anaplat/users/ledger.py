@@ -43,7 +43,7 @@ class UserLedger:
 
     @property
     def in_doubt(self) -> list[str]:
-        """The loginIds of batches of which it is not known whether they were created."""
+        """The loginIds of batches that may or may not have been created."""
         return [login_id for login_ids in self._in_doubt.values() for login_id in login_ids]
 
     def begin(self, login_ids: Sequence[str]) -> None:

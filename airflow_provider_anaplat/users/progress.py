@@ -1,4 +1,4 @@
-"""UserProgress of a provisioning, in the place where users look: the task's log."""
+"""How far a provisioning is, in the place where users look: the task's log."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Provisioning:
         }
 
     def _resolve_doubts(self) -> None:
-        """Settle what became of the users whose answer an earlier attempt did not get."""
+        """Settle what became of the users about whom an earlier attempt got no answer."""
         in_doubt = self._ledger.in_doubt
         if not in_doubt:
             return
@@ -153,7 +153,7 @@ class Provisioning:
             progress.add(len(batch))
 
     def _missing(self, users: Iterable[NewUser]) -> Iterator[NewUser]:
-        """Leave out whom this DAG run created already and, if asked to, who is on the platform."""
+        """Leave out those whom this DAG run created already and, if asked to, those who are on the platform."""
         waiting = (user for user in users if user.login_id not in self._ledger.created)
         if self._rules.existing_users == "error":
             yield from waiting

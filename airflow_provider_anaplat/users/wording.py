@@ -10,7 +10,7 @@ __all__ = [
     "shown_of",
 ]
 
-SHOWN = 200  # of a longer list of problems or loginIds, so many are shown, and the number of all
+SHOWN = 200  # of a longer list of problems or loginIds, this many are shown, and the number of all
 
 
 def shown_of(login_ids: Sequence[str] | Iterable[str], total: int | None = None) -> str:

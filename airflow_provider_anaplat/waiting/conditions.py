@@ -51,7 +51,7 @@ class Verdict:
 
     :param state: WORKING to wait on; DONE, FAILED or UNKNOWN to end
     :param seen: what the platform shows, for a person to read
-    :param result: what the waiting task returns, where it is DONE
+    :param result: what the waiting task returns, if it is DONE
     """
 
     state: State
@@ -112,7 +112,7 @@ class _OfOneDataset(Condition):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The dataset's id; none if its name is given, which each look at the list is searched for."""
+        """The dataset's id; none if its name is given, which is searched for in each look at the list."""
         return (self.ds_id,) if self.ds_id else ()
 
     @property
@@ -246,7 +246,7 @@ class DatasetRefreshed(_OfOneTask):
     """A dataset's last update is after the one that was noted before a refresh, and its status is a success.
 
     :param noted_utime: the last update that was noted (ISO 8601); None if there was none
-    :param noted_status: the status that was noted. Where it was a failure already, a failure counts only
+    :param noted_status: the status that was noted. If it was a failure already, a failure counts only
         once there is a later update, since until then it may be the old one
 
     With ``probe="task"``, what the platform says of the update's task counts instead.
@@ -308,7 +308,7 @@ class SubscriptionsSent(Condition):
     def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
         """Read what each plan says of its last send; one that failed is enough to end.
 
-        :raises AnaplatRequestError: no plan is named, of which nothing could be said but that all were sent
+        :raises AnaplatRequestError: no plan is named; of none, it could only be said that all were sent
         """
         if not self.ids:
             raise AnaplatRequestError("subscription_ids is empty: there is nothing to wait for.")

@@ -56,9 +56,9 @@ _OUTCOMES = {State.DONE: Outcome.DONE, State.FAILED: Outcome.FAILED, State.UNKNO
 
 
 def check_pace(**seconds: Any) -> None:
-    """See that somebody can wait so: each is a number of seconds above 0.
+    """See that one can wait like that: each is a number of seconds above 0.
 
-    :param seconds: how long to wait, and between two looks, by what they are called
+    :param seconds: how long to wait in all, and between two looks, by their names
     :raises AnaplatRequestError: one is anything else; a pause of 0 s would be a flood of requests
     """
     for name, given in seconds.items():
@@ -73,7 +73,7 @@ def backoff(interval: float, failures: int, error: Exception | None = None) -> f
 
     :param interval: seconds between two looks that succeed
     :param failures: failures in a row; each doubles the wait, up to five minutes
-    :param error: the last of them; what its ``Retry-After`` asks for is kept to
+    :param error: the last of them; its ``Retry-After`` is honoured
     """
     asked = error.retry_after if isinstance(error, AnaplatError) else None
     longer = interval * 2.0 ** min(max(failures - 1, 0), 30)

@@ -27,11 +27,11 @@ class AnswerTooSlowError(TimeoutError):
 class TimedAdapter(HTTPAdapter):
     """Sends requests as requests does, and gives up answers that last too long.
 
-    Each byte begins the read time-out anew: an answer of which one drips now and then would never end, be it in
+    Each byte begins the read time-out anew: an answer that drips a byte now and then would never end, be it in
     the headers, in the body, or in what a proxy says of a tunnel.
 
     :param read_timeout: seconds for the next bytes; a whole answer has ten times as long, and eleven
-        times where the last bytes are late
+        times if the last bytes are late
     """
 
     def __init__(self, read_timeout: float, **arguments: Any) -> None:
@@ -58,7 +58,7 @@ class TimedAdapter(HTTPAdapter):
             return
         written = userinfo.split("//", 1)[-1].partition(":")[2]
         yield written
-        # Where one of these is not quoted, urllib3 takes what is before it for a port.
+        # If one of these is not quoted, urllib3 takes what is before it for a port.
         yield re.split("[/?#]", written)[0]
         with suppress(ValueError):  # no address, or nothing that a header can hold: it is not used either
             address = prepend_scheme_if_needed(proxy, "http")  # type: ignore[no-untyped-call]  # as its stub is
@@ -98,7 +98,7 @@ class _WatchedResponse(HTTPResponse):
     def begin(self) -> None:
         """Read the status line and the headers of the answer.
 
-        :raises HTTPException: where its body ends cannot be told
+        :raises HTTPException: it cannot be told where its body ends
         """
         super().begin()
         if len({length.strip() for length in self.headers.get_all("Content-Length", [])}) > 1:
@@ -135,7 +135,7 @@ def _pending(sock: Any) -> int:
 
 
 class _Timed(io.RawIOBase):
-    """What a socket receives, for so many seconds from now on."""
+    """What a socket receives, for a number of seconds from now on."""
 
     def __init__(self, received: io.RawIOBase, seconds: float) -> None:
         self._received = received

@@ -14,7 +14,7 @@ import requests
 from airflow_provider_anaplat import errors
 
 MEGABYTE = 1 << 20
-# Bytes at a time where the length is not known beforehand, as of what is compressed: little enough that a piece of
+# Bytes at a time if the length is not known beforehand, as with what is compressed: little enough that a piece of
 # it cannot fill the memory.
 _PIECE = 1 << 18
 _PACKED = 1 << 12
@@ -27,7 +27,7 @@ _REFUSED = ("br", "compress", "dcb", "dcz", "x-compress", "zstd")
 def read_body(response: requests.Response, operation: str, most: int) -> bytes:
     """Return the whole body, decompressed, and give the connection back.
 
-    :param response: an answer of which no more than the headers was read
+    :param response: an answer whose headers alone have been read
     :param operation: name of the operation that was answered
     :param most: bytes at most
     :raises AnaplatAnswerTooLargeError: the body is larger, compressed or not

@@ -80,7 +80,7 @@ def checked_path(path: str) -> str:
 
     :raises AnaplatRequestError: it may lead elsewhere
     """
-    # As a server or a proxy may read it, some of which decode twice, or take what is much the same for the same.
+    # As a server or a proxy may read it; some decode twice, or treat characters that are much alike as the same.
     plain = normalize("NFKC", unquote(path))
     dots = {".", ".."}.intersection(plain.split("/"))
     if not path.startswith(PATH_PREFIX) or dots or _NEVER_IN_A_PATH.search(plain):

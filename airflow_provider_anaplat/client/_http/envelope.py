@@ -185,7 +185,7 @@ def is_known_refusal(error: errors.AnaplatError) -> bool:
 def is_token_refused(error: errors.AnaplatError) -> bool:
     """Tell whether an answer says that the token is refused, and another one may be taken.
 
-    HTTP 403 can mean that as well as a want of rights; where it comes with a code that is known, the code counts.
+    HTTP 403 can mean that as well as a lack of rights; if it comes with a code that is known, the code counts.
     """
     if isinstance(error, errors.AnaplatPermissionError):
         return error.code not in _ERROR_BY_CODE

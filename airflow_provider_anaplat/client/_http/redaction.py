@@ -66,7 +66,7 @@ def without_values(value: Any, secrets: Iterable[str]) -> Any:
 def redact(text: str, secrets: Iterable[str]) -> str:
     """Mask every secret in a text.
 
-    Where the text holds one escaped (for an address, as JSON, as HTML, or one within another), in a form that is
+    If the text holds one escaped (for an address, as JSON, as HTML, or one within another), in a form that is
     not among the usual ones, nothing of the text is left.
     """
     secrets = [secret for secret in secrets if secret]
@@ -98,7 +98,7 @@ def _forms(secret: str) -> tuple[str, ...]:
 
 
 def _is_in(readings: Sequence[str], text: str, secret: str) -> bool:
-    # Where a secret ends in a backslash, what follows on it in the text is taken for escaped.
+    # If a secret ends in a backslash, what follows it in the text is taken for escaped.
     plain = _plain(secret)
     return (plain != "" and plain in text) or any(secret in reading for reading in readings)
 

@@ -11,7 +11,7 @@ from airflow_provider_anaplat.errors import AnaplatClosedError
 
 
 class Slots:
-    """So many slots for requests; each is taken for the length of a ``with`` block.
+    """A number of slots for requests; each is taken for the length of a ``with`` block.
 
     :param most: number of slots; None for as many as are asked for
     """

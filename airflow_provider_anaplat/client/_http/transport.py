@@ -106,7 +106,7 @@ class _Request:
 class _Session(requests.Session):
     """A session that does not read where a redirect leads.
 
-    Requests would look there even where it is told not to follow, and read the whole body without a limit before.
+    Requests would look there even when told not to follow, and read the whole body first, without a limit.
     """
 
     def get_redirect_target(self, resp: requests.Response) -> None:
@@ -125,7 +125,7 @@ class Transport:
         self._slots = shared_slots(
             settings.max_connections, (settings.base_url, settings.token, settings.user_token)
         )
-        # How much the platform's clock is ahead of ours at the least; below 0 where it is behind.
+        # How much the platform's clock is ahead of ours at the least; below 0 if it is behind.
         self.least_clock_difference = timedelta(0)
         self._most_clock_difference = timedelta(0)
         self._session = _Session()
@@ -348,7 +348,7 @@ class Transport:
         except requests.RequestException as error:
             # Not "from error": what lower layers say may hold an address with a password, or query parameters.
             raise connection_error(name, settings.base_url, error, request.secrets) from None
-        except (ValueError, OverflowError):  # of Python, which reads a piece's length and then so many bytes
+        except (ValueError, OverflowError):  # of Python, which reads a piece's length and then that many bytes
             raise errors.AnaplatInvalidAnswerError(
                 f"{name}: the answer is no valid HTTP.", operation=name
             ) from None

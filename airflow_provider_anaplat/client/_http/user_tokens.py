@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _MOST_TOKENS = 5  # that one request is sent with; others may displace each of them
-_VAIN_FOR = 600.0  # seconds without a further sign-in where a new token was refused at once
+_VAIN_FOR = 600.0  # seconds without a further sign-in if a new token was refused at once
 _BETWEEN_LOOKS = 0.05  # seconds between two looks whether another process has done with signing in
 _LONGEST_PAUSE = 1.0  # seconds at most before a sign-in that follows on a displacement
 
@@ -54,7 +54,7 @@ class UserTokens:
     :param digest: tells the user and the platform from others
     :param sign_in: asks the platform for a token
     :param store: shares the token with other processes; None keeps it in this one
-    :param pause: waits for so many seconds, or less where the client is closed
+    :param pause: waits for that many seconds, or less if the client is closed
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class UserTokens:
 
 
 def _explain(error: errors.AnaplatError) -> None:
-    """Say in an error what the reader must know besides."""
+    """Add to an error what else the reader must know."""
     error.args = (
         f"{error} The user token came from signing in as the connection's login says; a new one is refused as "
         "well. Ask the platform's administrator what this user may do, and whether somebody else signs in as it.",

@@ -21,8 +21,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # escaped, or as
 def validated_answer(kind: type[T], answer: Answer) -> T:
     """Return what an answer holds as the type that the contract gives it.
 
-    Half a character in a field of the contract is refused, and replaced in what is kept besides, so that a record
-    can be written as JSON.
+    Half a character in a field of the contract is refused; in whatever else is kept, it is replaced, so that a
+    record can be written as JSON.
 
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: its payload has another shape
@@ -48,7 +48,7 @@ def validated_echo(kind: type[T], answer: Answer) -> T:
 def validated(kind: type[T], payload: Any, answer: Answer) -> T:
     """Return a payload as the type that the contract gives it.
 
-    :raises AnaplatInvalidAnswerError: it has another shape; the first places where are named
+    :raises AnaplatInvalidAnswerError: it has another shape; the first places where it differs are named
     """
     try:
         value: T = _adapter(kind).validate_python(payload)  # type: ignore[arg-type]  # a type is hashable
@@ -63,7 +63,8 @@ def validated(kind: type[T], payload: Any, answer: Answer) -> T:
 def validated_record(kind: type[T], record: Any, operation: str, record_id: str) -> T:
     """Return one record of an answer as the type that the contract gives it.
 
-    :raises AnaplatInvalidAnswerError: it has another shape; the record and the first places where are named
+    :raises AnaplatInvalidAnswerError: it has another shape; the record and the first places where it differs
+        are named
     """
     try:
         value: T = _adapter(kind).validate_python(record)  # type: ignore[arg-type]  # likewise
