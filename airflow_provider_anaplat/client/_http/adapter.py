@@ -41,9 +41,9 @@ class TimedAdapter(HTTPAdapter):
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
         """Return the connections to where a request goes, through a proxy or not; they watch their answers."""
         pool = cast(HTTPConnectionPool, super().get_connection_with_tls_context(*args, **kwargs))
-        if not issubclass(pool.ConnectionCls, _Watching):
-            watching = {"seconds": self._seconds}
-            pool.ConnectionCls = type(pool.ConnectionCls.__name__, (_Watching, pool.ConnectionCls), watching)
+        kind = pool.ConnectionCls  # asked for once, as another thread may set it meanwhile
+        if not issubclass(kind, _Watching):
+            pool.ConnectionCls = type(kind.__name__, (_Watching, kind), {"seconds": self._seconds})
         return pool
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 import socket
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count
+from threading import Barrier
 
 import pytest
+import requests
 from support.servers import read_request, serving
+from urllib3 import HTTPConnectionPool
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client._http.adapter import TimedAdapter
 from airflow_provider_anaplat.client.models import NewUser
 
 OK = b'{"result": "ok", "response": "%d users created"}'
@@ -112,3 +118,21 @@ def test_what_is_no_header_is_in_no_log(caplog: pytest.LogCaptureFixture) -> Non
 
     assert "POST" in caplog.text  # urllib3 does write
     assert "t0ken" not in caplog.text
+
+
+def test_the_first_requests_of_several_threads_share_their_connections() -> None:
+    switch_interval = sys.getswitchinterval()
+    request = requests.Request("GET", "http://127.0.0.1").prepare()
+    all_ready = Barrier(8)
+
+    def pool_of(adapter: TimedAdapter) -> HTTPConnectionPool:
+        all_ready.wait()
+        return adapter.get_connection_with_tls_context(request, verify=True)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            for adapter in [TimedAdapter(read_timeout=1) for _ in range(1_000)]:
+                assert len(set(threads.map(pool_of, [adapter] * 8))) == 1
+    finally:
+        sys.setswitchinterval(switch_interval)
