@@ -120,7 +120,7 @@ OPTIONS = (
     ),
     Option(
         "user_password", TEXT, "Password of the login",
-        "The password of the user who signs in, where your platform asks for it; see sign_in_body.",
+        "The password of the user who signs in, if your platform asks for it; see sign_in_body.",
         secret=True,
     ),
     Option(
@@ -193,17 +193,17 @@ OPTIONS = (
     ),
     Option(
         "refresh_method", TEXT, "Refresh: method",
-        "HTTP method of a refresh, where it is not its style's.",
+        "HTTP method of a refresh, if it differs from its style's.",
         example="POST", read_by="operators",
     ),
     Option(
         "refresh_auth_in", PLACE, "Refresh: token in",
-        "Where the token of a refresh goes, where it is not its style's: body, header, token_header or query.",
+        "Where the token of a refresh goes, if that differs from its style: body, header, token_header or query.",
         example="body", read_by="operators",
     ),
     Option(
         "task_status", CALL, "Task status",
-        f"How your platform is asked for a task, where that differs from GET {defaults.TASK_STATUS_PATH}: "
+        f"How your platform is asked for a task, if that differs from GET {defaults.TASK_STATUS_PATH}: "
         '{"path": ..., "method": ..., "params": {...}, "auth_in": ...}.',
         example='{"path": "/public-api/task/{taskId}", "auth_in": "header"}',
     ),

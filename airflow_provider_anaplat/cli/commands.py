@@ -84,7 +84,7 @@ _USERS = (
     _argument("--users-from", help="a file of such ids, one a line", metavar="FILE"),
 )  # fmt: skip
 _FORMAT = _argument(
-    "--format", help="csv, ndjson or parquet, where FILE's suffix does not say it", dest="file_format"
+    "--format", help="csv, ndjson or parquet, if FILE's suffix does not say it", dest="file_format"
 )
 _FORMULAS = _argument("--csv-formulas", help="escape what a spreadsheet would calculate, or keep it",
                       choices=("keep", "escape"), default="keep")  # fmt: skip

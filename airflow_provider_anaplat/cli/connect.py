@@ -29,9 +29,9 @@ __all__ = [
 T = TypeVar("T")
 # What each variable holds, for the help and the documents.
 VARIABLES = {
-    "ANAPLAT_URL": "the platform's address, where neither `--url` nor `--conn-id` is given",
-    "ANAPLAT_TOKEN": "the application token, where `--token-file` is not given",
-    "ANAPLAT_TOKEN_FILE": "path of a file that holds it, where `ANAPLAT_TOKEN` is not set",
+    "ANAPLAT_URL": "the platform's address, if neither `--url` nor `--conn-id` is given",
+    "ANAPLAT_TOKEN": "the application token, if `--token-file` is not given",
+    "ANAPLAT_TOKEN_FILE": "path of a file that holds it, if `ANAPLAT_TOKEN` is not set",
     "ANAPLAT_LOGIN": "loginId of the user to sign in, as in a connection's login field",
     "ANAPLAT_EXTRA": "JSON object of the extras that a connection has, such as `verify` or `read_timeout`",
 }

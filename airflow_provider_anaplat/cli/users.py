@@ -80,7 +80,7 @@ def _provision(provisioning: Provisioning, source: UserSource, progress: Path) -
         return provisioning.run(source)
     except AnaplatProvisioningError as error:
         error.args = (
-            f"{error}\nHere: who is created is noted in {progress}. The same command goes on from there; where "
+            f"{error}\nHere: who is created is noted in {progress}. The same command goes on from there; if "
             "users are in doubt, with --in-doubt created, --in-doubt not_created or --existing-users skip.",
         )
         raise

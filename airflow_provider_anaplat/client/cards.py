@@ -74,7 +74,7 @@ def card_body(
         if isinstance(given, str | Mapping) or not isinstance(given, Sequence | None):
             raise AnaplatRequestError(
                 f"read_card: {name} is a {type(given).__name__} and must be a list of objects; a template gives "
-                "one where the DAG has render_template_as_native_obj=True. Nothing was sent."
+                "one if the DAG has render_template_as_native_obj=True. Nothing was sent."
             )
         body[field] = list(given or ())
     return body

@@ -217,7 +217,7 @@ def sign_in_error(error: errors.AnaplatError, login: str) -> errors.AnaplatError
 def _what_to_do(error: errors.AnaplatRefusedError) -> str:
     if isinstance(error, errors.AnaplatAuthenticationError):
         return (
-            "The platform does not take the application token (or the user's password, where you sign in with "
+            "The platform does not take the application token (or the user's password, if you sign in with "
             "one): check the connection's password field, and its extra `user_password`."
         )
     if isinstance(error, errors.AnaplatPermissionError):
@@ -230,7 +230,7 @@ def _what_to_do(error: errors.AnaplatRefusedError) -> str:
     if isinstance(error, errors.AnaplatRateLimitedError):
         return "Wait, or start fewer tasks at a time."
     return (
-        "Check the loginId in the connection's login field and, where your platform signs in in another way, the "
+        "Check the loginId in the connection's login field and, if your platform signs in differently, the "
         "extras `sign_in_path` and `sign_in_body`."
     )
 

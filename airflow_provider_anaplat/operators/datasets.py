@@ -290,7 +290,7 @@ class AnaplatSchemaCheckOperator(NamesDataset, AnaplatOperator):
                 raise AnaplatSchemaChangedError(
                     f"Dataset {ds_id} has other columns than expected:\n  "
                     + "\n  ".join(lines)
-                    + "\nCorrect the dataset on the platform, or `columns` where the change is meant."
+                    + "\nCorrect the dataset on the platform, or `columns` if the change is meant."
                 )
         self.log.info("Dataset %s has the %d columns that are expected", ds_id, len(expected))
         return {"dsId": ds_id, "columns": len(columns), "extra": list(found.extra)}

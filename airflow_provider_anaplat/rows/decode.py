@@ -360,7 +360,7 @@ def _exact_rows(preview: list[Any], names: tuple[str, ...], answer: Answer) -> p
                 continue
             raise answer.error(
                 AnaplatInvalidAnswerError,
-                f"row {number} of the page, column {names[index]!r}: the cell is {_kind(cell, answer)}, where the "
+                f"row {number} of the page, column {names[index]!r}: the cell is {_kind(cell, answer)}, but the "
                 "platform promises a text or null. Report this to the platform's administrator.",
             )
     return pl.Series(preview, dtype=pl.List(pl.String))

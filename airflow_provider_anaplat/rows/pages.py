@@ -324,7 +324,7 @@ class PageReader:
         if read > expected or (self._query.filter is None and read < expected):
             difference = f"{abs(expected - read):,} are {'missing' if read < expected else 'too many'}"
             raise AnaplatRowCountError(
-                f"Dataset {self._query.ds_id}: the platform gave {read:,} rows where it counts {expected:,}; "
+                f"Dataset {self._query.ds_id}: the platform gave {read:,} rows, but counts {expected:,}; "
                 f"{difference}. Nothing was published; run the task again."
             )
 

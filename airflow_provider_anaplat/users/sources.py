@@ -144,7 +144,7 @@ class CsvSource(_FileSource):
                     if len(values) == len(names):
                         yield reader.line_num, user_fields(places, values)
                     elif values:
-                        yield reader.line_num, BadRow(f"{len(values)} fields where the header has {len(names)}")
+                        yield reader.line_num, BadRow(f"{len(values)} fields, but the header has {len(names)}")
             except UnicodeDecodeError:
                 raise _unreadable(self, f"after line {reader.line_num} comes what is not UTF-8") from None
             except csv.Error as error:

@@ -189,7 +189,7 @@ class _OfOneTask(_OfOneDataset):
         seen = f"task {self._task_id} is {task.status!r}, its result {task.error or task.result!r}"
         state = self._judge_task(task)
         if state is State.UNKNOWN and self.unknown_state == "wait":
-            return Verdict(State.WORKING, f"{seen}, where a word is in no table of states")
+            return Verdict(State.WORKING, f"{seen}; no table of states knows one of these")
         summary = {"dsId": self.ds_id, "taskId": self._task_id, "status": task.status, "result": task.result}
         return Verdict(state, seen, summary if state is State.DONE else None)
 
@@ -296,7 +296,7 @@ class SubscriptionsSent(Condition):
         if isinstance(self.subscription_ids, str):
             raise AnaplatRequestError(
                 f"subscription_ids is the text {self.subscription_ids!r}; it must be a list of ids. A template "
-                "gives one where the DAG has render_template_as_native_obj=True."
+                "gives one if the DAG has render_template_as_native_obj=True."
             )
         return tuple(dict.fromkeys(self.subscription_ids))
 

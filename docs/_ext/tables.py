@@ -31,8 +31,8 @@ def airflow_fields() -> Rows:
     yield "field", "label in the form", "what it holds", "example"
     meanings = {
         "host": "the platform's address, with or without scheme, port and path prefix",
-        "schema": "`http` or `https`, where the host names none; `https` by default",
-        "port": "the TCP port, where the host names none",
+        "schema": "`http` or `https`, if the host names none; `https` by default",
+        "port": "the TCP port, if the host names none",
         "login": "the loginId of a user to sign in, whose token goes into the header; empty for none",
         "password": "the application token",
     }

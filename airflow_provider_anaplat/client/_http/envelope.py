@@ -38,7 +38,7 @@ _ERROR_BY_STATUS: dict[int, type[errors.AnaplatRefusedError]] = {
 _REFUSING_STATUS = frozenset({301, 302, 307, 308, 401, 403, 404, 405, 407, 411, 413, 414, 415, 429, 431})
 _WHAT_TO_DO: dict[type[errors.AnaplatRefusedError], str] = {
     errors.AnaplatAuthenticationError: "Check the token in the connection's password field; it may be wrong or "
-    "expired. Where rows and columns alone are refused, the platform wants a user's token there: put the user's "
+    "expired. If rows and columns alone are refused, the platform wants a user's token there: put the user's "
     "loginId into the connection's login field.",
     errors.AnaplatPermissionError: "Ask the platform's administrator to grant this to the token's user.",
     errors.AnaplatNotFoundError: "Check the id, and the host and path prefix of the connection.",
@@ -139,7 +139,7 @@ def read_payload(answer: Answer, load: Callable[[Answer], Any] = Answer.parsed) 
         _raise_redirect(answer)
     if 200 < answer.status < 300:
         raise answer.error(
-            errors.AnaplatInvalidAnswerError, f"HTTP {answer.status}, where the platform promises 200."
+            errors.AnaplatInvalidAnswerError, f"HTTP {answer.status}, but the platform promises 200."
         )
     try:
         envelope = load(answer)

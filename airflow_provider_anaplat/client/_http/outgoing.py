@@ -57,7 +57,7 @@ def rows_body(
         if not isinstance(filter_, Mapping):
             raise AnaplatRequestError(
                 f"read_rows: filter is a {type(filter_).__name__} and must be an object; a template gives one "
-                "where the DAG has render_template_as_native_obj=True. Nothing was sent."
+                "if the DAG has render_template_as_native_obj=True. Nothing was sent."
             )
         body["filter"] = dict(filter_)
     return body

@@ -129,7 +129,7 @@ def test_missing_rows_are_counted(client: AnaplatClient, simulator: Simulator) -
         when=lambda body: body["offset"] >= 20,
     )
 
-    with pytest.raises(AnaplatRowCountError, match="20 rows where it counts 30; 10 are missing"):
+    with pytest.raises(AnaplatRowCountError, match="20 rows, but counts 30; 10 are missing"):
         list(pages)
 
 
@@ -139,7 +139,7 @@ def test_more_rows_than_are_counted_are_an_error(
 ) -> None:
     dataset = simulator.platform.add_dataset("numbers", numbers(30))
     dataset.row_count = row_count
-    with pytest.raises(AnaplatRowCountError, match=f"{given} rows where it counts {row_count}; .* too many"):
+    with pytest.raises(AnaplatRowCountError, match=f"{given} rows, but counts {row_count}; .* too many"):
         read(client, page_size=10)
 
 

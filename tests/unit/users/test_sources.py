@@ -114,7 +114,7 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
         f"4 problems in 5 users of {tmp_path}/u.csv; none was sent.",
         "line 4, loginId: Field required",
         "line 5, enabled: Input should be a valid boolean",
-        "line 7: 2 fields where the header has 4",
+        "line 7: 2 fields, but the header has 4",
         "line 8, loginId: the same as that of line 3",
     ]
 
