@@ -165,7 +165,7 @@ class Rights:
             self._insert(_EARLIER, _checked(rows_of(earlier, NAMES)))
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             raise AnaplatNoEarlierReportError(
-                f"compare_with names {earlier}, which does not exist. {advice}, as for the first. Nothing was sent."
+                f"compare_with names {earlier}, which is missing. {advice}, as for the first. Nothing was sent."
             ) from error
         except (DamagedFileError, UnicodeEncodeError) as error:
             raise AnaplatNoEarlierReportError(

@@ -227,7 +227,7 @@ def test_what_is_no_access_report_is_said(
 def test_an_earlier_report_that_is_missing_is_an_error_that_says_what_to_do(
     simulator: Simulator, tmp_path: Path
 ) -> None:
-    with pytest.raises(AirflowFailException, match=r"gone.csv, which does not exist\. .* leave compare_with empty"):
+    with pytest.raises(AirflowFailException, match=r"gone.csv, which is missing\. .* leave compare_with empty"):
         report(tmp_path / "new.csv", compare_with=str(tmp_path / "gone.csv"))
     assert (simulator.ledger, list(tmp_path.iterdir())) == ([], [])
 
@@ -294,7 +294,7 @@ def test_an_object_store_will_do(datasets: Any, tmp_path: Path, file_format: str
     assert (result["gained"], result["lost"]) == (0, 2)
     assert result["changesPath"] == f"{folder}/new-changes.{file_format}"
     assert (folder / f"new-changes.{file_format}").stat().st_size > 100
-    with pytest.raises(AirflowFailException, match="which does not exist"):
+    with pytest.raises(AirflowFailException, match="which is missing"):
         run(new, compare_with=folder / f"gone.{file_format}")
 
 
