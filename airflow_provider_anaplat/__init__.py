@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_anaplat._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSensor
     from airflow_provider_anaplat.transfers.anaplat_to_sql import AnaplatToSqlOperator
     from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetUpdatedTrigger
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AnaplatAccessReportOperator",

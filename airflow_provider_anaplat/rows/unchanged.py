@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
-from airflow_provider_anaplat import __version__
+from airflow_provider_anaplat._version import __version__
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.output.files import identity_of, write_file
 from airflow_provider_anaplat.output.place import Place

@@ -1,0 +1,9 @@
+"""The package's version, which is written here alone."""
+
+from __future__ import annotations
+
+__all__ = [
+    "__version__",
+]
+
+__version__ = "0.1.0"
