@@ -36,6 +36,9 @@ TESTS_BESIDES = {
     "rows": ["tests/unit/operators/test_if_unchanged.py", "tests/unit/operators/test_cards.py"],
     "sql": ["tests/integration/sql"],
     "transfers": ["tests/integration/sql"],
+    "datasets": [f"tests/unit/operators/test_{of}.py" for of in ("datasets", "refresh", "schema")],
+    "triggers": ["tests/unit/sensors"],
+    "users": ["tests/unit/operators/test_users.py"],
 }
 PATIENCE = 4  # times what the unmutated tests take; a mutant that takes longer is killed
 LEAST_PATIENCE = 60.0  # seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,7 @@ def test_half_a_character_never_leaves(client: AnaplatClient, simulator: Simulat
     [
         ("bi.example.com", "t"),
         ("ftp://bi.example.com", "t"),
+        ("http://[bi.example.com", "t"),
         ("http://user:word@bi.example.com", "t"),
         ("http://bi.example.com?x=1", "t"),
         ("http://bi.example.com", ""),
@@ -361,6 +363,20 @@ def test_the_platforms_clock_is_known_by_its_answers(
 
     found = client.find_datasets([]).clock_ahead.total_seconds()
     assert abs(found) <= abs(seconds) < abs(found) + 10
+
+
+def test_what_is_left_of_the_platforms_second_is_all_that_its_clock_may_be_ahead(
+    client: AnaplatClient, simulator: Simulator
+) -> None:
+    date = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
+    headers = {"content-type": "application/json", "date": format_datetime(date, usegmt=True)}
+    answer = Reply(200, b'{"result": "ok", "response": []}', headers)
+    simulator.inject("list_datasets", Fault(lambda _: answer))
+
+    before = datetime.now(UTC)
+    found = client.find_datasets([]).clock_ahead
+
+    assert date - datetime.now(UTC) < found <= date + timedelta(seconds=1) - before
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"])

@@ -77,8 +77,12 @@ def test_a_last_update_that_is_far_ahead_is_not_waited_for(refresh: Any, dataset
     assert refresh().ask().accepted
 
 
-def test_a_body_goes_along(refresh: Any, simulator: Simulator) -> None:
+def test_a_body_goes_along(refresh: Any, simulator: Simulator, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
     refresh(body={"partition": "2026-01"}).ask()
+
+    assert caplog.messages == ["The platform has accepted the refresh of dataset ds1"]
     (request,) = simulator.requests("refresh_dataset")
     assert request.body == {"partition": "2026-01", "token": simulator.token}
 
@@ -116,7 +120,7 @@ def test_unless_it_may_be_sent_again(refresh: Any, simulator: Simulator) -> None
 
 def test_what_is_seen_is_not_sent_again_even_so(refresh: Any, simulator: Simulator) -> None:
     simulator.inject("refresh_dataset", replies.reset(), after_act=True)
-    assert refresh(in_doubt="resend").ask().task_id is None
+    assert refresh(in_doubt="resend", pause=86_400).ask().task_id is None  # the first look comes at once
     assert asked(simulator) == 1
 
 

@@ -6,11 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
+from unittest.mock import MagicMock, call
 
 import pytest
 from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat import errors
+from airflow_provider_anaplat._airflow import releases
 from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.triggers.poller import Watch
@@ -65,6 +67,21 @@ def test_a_thousand_who_come_at_once_share_one_request(simulator: Simulator) -> 
     found = run(all_of_them())
     assert {look.get("ds1").status for (look,) in found} == {"处理中"}
     assert len(simulator.requests("list_datasets")) == 1
+
+
+def test_each_request_is_counted_with_those_who_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = MagicMock()
+    monkeypatch.setattr(releases, "Stats", stats)
+
+    async def two_of_them() -> None:
+        with watch() as one, watch() as other:
+            await asyncio.gather(one.look(), other.look())
+
+    run(two_of_them())
+
+    tags = {"conn_id": "anaplat_default", "kind": "find_datasets"}
+    assert stats.incr.mock_calls.count(call("anaplat.polls", 1, tags=tags)) == 1
+    assert stats.gauge.mock_calls[0] == call("anaplat.poll_waiters", 2, tags=tags)
 
 
 def test_and_each_further_request_too(simulator: Simulator) -> None:

@@ -78,7 +78,10 @@ NO_ANSWER = [
 
 @pytest.mark.parametrize("fault", NO_ANSWER)
 @pytest.mark.parametrize("after_act", [True, False])
-def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, fault: Fault, after_act: bool) -> None:
+def test_an_unanswered_batch_is_named_and_not_sent_again(
+    attempt: Attempts, fault: Fault, after_act: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     simulator = attempt.platform
     simulator.inject("create_users", fault, after_act=after_act, when=of_batch(2))
     created = after_act or fault.needs_answer
@@ -91,6 +94,7 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(attempt: Attempts, faul
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"]]
 
     result = attempt(in_doubt="created" if created else "not_created")
+    assert f"Of 2 users in doubt, {2 if created else 0} are created" in caplog.messages
     assert (result["created"], result["batches"]) == (6, 3)
     assert sorted(simulator.platform.users) == [f"user{i}" for i in range(6)]
     assert len(attempt.sent) == (3 if created else 4)

@@ -138,6 +138,7 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         '{"loginId": ["x"]}',
         '{"loginId": "c", "userDefinedProperties": "hunter2"}',
         '{"loginId": "d", "userGroupIds": 7}',
+        "{}",
     ]
     (tmp_path / "u.ndjson").write_text("\n".join(lines))
 
@@ -152,6 +153,7 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         "line 5, loginId: Input should be a valid string",
         "line 6, userDefinedProperties: Input should be a valid dictionary",
         "line 7, userGroupIds: Input should be a valid list",
+        "line 8, loginId: Field required",
     ):
         assert problem in message
     assert "hunter2" not in message
@@ -195,6 +197,12 @@ def test_a_file_without_a_header_shows_no_password(name: str, tmp_path: Path) ->
 def test_a_file_that_is_not_there_may_come(tmp_path: Path) -> None:
     with pytest.raises(AnaplatSourceError, match=r"Cannot read .*u\.csv: No such file"):
         CheckedUsers(file_source(tmp_path / "u.csv"))
+
+
+@pytest.mark.parametrize("name", ["u", "u.txt", "u.csv.gz", "csv"])
+def test_a_file_of_another_format_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(AnaplatInvalidUsersError, match=rf"{name} is no file of users: its name must end in \.csv"):
+        file_source(tmp_path / name)
 
 
 def test_an_empty_file_has_no_users(tmp_path: Path) -> None:

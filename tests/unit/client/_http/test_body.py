@@ -256,6 +256,7 @@ PACKED = gzip.compress(DATASETS)
         pytest.param(PACKED + b"more", "gzip", id="more after its end"),
         pytest.param(zlib.compress(DATASETS)[:-5], "deflate", id="deflate without its end"),
         pytest.param(zlib.compress(DATASETS) + b"more", "deflate", id="more after the end of deflate"),
+        pytest.param(zlib.compress(DATASETS) + zlib.compress(b" "), "deflate", id="deflate twice"),
         pytest.param(PACKED[:-8] + bytes(8), "gzip", id="with another checksum"),
     ],
 )

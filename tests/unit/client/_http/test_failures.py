@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import socket
@@ -266,6 +267,28 @@ def test_the_platforms_code_and_message_are_kept(client: AnaplatClient, simulato
     error = raised.value
     assert (error.status, error.code, error.platform_message) == (200, 1004, "没有权限")
     assert "The platform says: 没有权限 (code 1004). " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"error_code": 1004, "error_message": "no"}, "no"),
+        ({"error_code": 1004, "error_message": "no", "error": "Forbidden"}, "no"),
+        ({"error_code": 1004, "error": "Forbidden"}, "Forbidden"),
+        ({"error_code": 1004, "error_message": ""}, None),
+        ({"status": 1004, "message": "no"}, "no"),
+        ({"status": 1004, "message": "no", "error": "Forbidden"}, "no"),
+        ({"status": 1004, "error": "Forbidden"}, "Forbidden"),
+        ({"status": "1004", "message": ["no"]}, '["no"]'),
+    ],
+)
+def test_the_flat_shapes_are_read_too(
+    client: AnaplatClient, simulator: Simulator, answer: dict[str, Any], message: str | None
+) -> None:
+    simulator.inject("list_datasets", replies.content(json.dumps(answer).encode()))
+    with pytest.raises(errors.AnaplatPermissionError) as raised:
+        client.list_datasets()
+    assert (raised.value.code, raised.value.platform_message) == (1004, message)
 
 
 @pytest.mark.parametrize(
