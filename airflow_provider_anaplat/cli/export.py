@@ -127,6 +127,10 @@ class _Watched:
     def finite(self) -> bool:
         return self.target.finite
 
+    @property
+    def delimiter(self) -> str | None:
+        return self.target.delimiter
+
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written | None:
         for task in self.progress.task_ids:
             self.progress.remove_task(task)

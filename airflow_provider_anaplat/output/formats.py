@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import ClassVar, Literal, Protocol
@@ -14,9 +14,10 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
-from airflow_provider_anaplat.output.schema import UNNAMED, arrow_schema, schema_of
+from airflow_provider_anaplat.output.schema import arrow_schema, schema_of, unique_names
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
+from airflow_provider_anaplat.output.whole import cells_of, in_columns, is_whole, lines_of
 
 __all__ = [
     "FORMATS",
@@ -61,11 +62,15 @@ class Sink(Protocol):
     :cvar file_format: its name, which is the suffix of its files too
     :cvar typed: whether it keeps types, or the platform's own text
     :cvar finite: whether its numbers are finite
+    :ivar delimiter: between two cells of a row that may stay whole; None if it is written by columns
     """
 
     file_format: ClassVar[FileFormat]
     typed: ClassVar[bool]
     finite: ClassVar[bool]
+
+    @property
+    def delimiter(self) -> str | None: ...  # noqa: D102
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all frames, in their order; none makes a valid file without rows.
@@ -110,13 +115,14 @@ class CsvSink:
         """Write the header and all rows."""
         output = Output(file.write, file.flush)
         write = encoded(output, self.encoding)
+        names = unique_names([column.name for column in columns])
         if self.header:
             # As a row, where names that were escaped need not differ.
-            names = pl.DataFrame({name: [name] for name in schema_of(columns, typed=False)})
-            self._write_rows(names, write, quoted=True)
+            header = pl.DataFrame({name: [name] for name in names})
+            self._write_rows(header, write, quoted=True, names=names)
         quoted = False
         for frame in frames:
-            quoted = self._write_rows(frame, write, quoted)
+            quoted = self._write_rows(frame, write, quoted, names)
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
@@ -124,23 +130,29 @@ class CsvSink:
         """Return a frame of text with its cells as the file has them."""
         if self.formulas == "keep":
             return frame
-        cells = pl.all()
+        cells = pl.element() if is_whole(frame) else pl.all()
         is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
         within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
         apart = cells.str.replace_all(within, "${1}'${2}")
-        return frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
+        written = pl.when(is_formula).then("'" + apart).otherwise(apart)
+        return frame.select(pl.all().list.eval(written) if is_whole(frame) else written.name.keep())
 
-    def _write_rows(self, frame: pl.DataFrame, write: Callable[[bytes], object], quoted: bool) -> bool:
+    def _write_rows(
+        self, frame: pl.DataFrame, write: Callable[[bytes], object], quoted: bool, names: Sequence[str]
+    ) -> bool:
         """Write rows, and return whether a cell had to be quoted.
 
         :param quoted: look at each cell, whether it has to be; it takes half the time to see that afterwards
+        :param names: of the columns, which whole rows are put into to be quoted
         """
         frame = self.as_written(frame)
         for rows in frame.iter_slices(rows_within(frame, frame.height, _CSV_BYTES)):
-            text = b"" if quoted else self._text(rows, "never")
-            if quoted or not _has_plain_cells(rows, text, self.delimiter.encode()):
-                quoted = True
-                text = self._text(rows, "necessary")
+            if not quoted:
+                text = self._text(lines_of(rows, self.delimiter) if is_whole(rows) else rows, "never")
+                quoted = not _has_plain_cells(rows, text, self.delimiter.encode())
+            if quoted:
+                columns = in_columns(rows.to_series(), names) if is_whole(rows) else rows
+                text = self._text(columns, "necessary")
                 _check_csv(rows, text)
             write(text)
         return quoted
@@ -164,6 +176,7 @@ class NdjsonSink:
     file_format: ClassVar[FileFormat] = "ndjson"
     typed: ClassVar[bool] = True
     finite: ClassVar[bool] = True
+    delimiter: ClassVar[str | None] = None
 
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
@@ -193,6 +206,7 @@ class ParquetSink:
     file_format: ClassVar[FileFormat] = "parquet"
     typed: ClassVar[bool] = True
     finite: ClassVar[bool] = False
+    delimiter: ClassVar[str | None] = None
 
     row_group_size: int = 50_000
 
@@ -264,8 +278,8 @@ FORMATS: dict[FileFormat, Format] = {
 
 def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool:
     """Tell whether each cell of the frame is in the text that was made of it, and none of them needs quotes."""
-    sizes = _cells(frame).str.len_bytes()
-    cells = frame.width * frame.height
+    sizes = cells_of(frame).str.len_bytes()
+    cells = len(sizes)
     return (
         len(text) == int(sizes.sum()) + cells
         and occurrences(text, delimiter) == cells - frame.height
@@ -278,19 +292,13 @@ def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool
 
 def _check_csv(frame: pl.DataFrame, text: bytes) -> None:
     """See that each cell of the frame is in the text that was made of it."""
-    cells, written = _cells(frame), len(text)
+    cells, written = cells_of(frame), len(text)
     quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled
     due = int(cells.str.len_bytes().sum()) + len(cells)
     if written != due + quotes:
         due -= int(cells.str.count_matches('"', literal=True).sum())
     if written != due + quotes:
         raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
-
-
-def _cells(frame: pl.DataFrame) -> pl.Series:
-    """Return the cells of all columns; many columns would be as many steps."""
-    cells = pl.concat(frame.get_columns(), rechunk=False) if frame.width else pl.Series(dtype=pl.String)
-    return cells.alias(UNNAMED)
 
 
 def _check_rows(written: int, expected: int) -> None:

@@ -29,6 +29,7 @@ from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.schema import unique_names
+from airflow_provider_anaplat.output.whole import in_columns, whole
 
 __all__ = [
     "Described",
@@ -69,6 +70,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
+Shape = Callable[[pl.Series], pl.DataFrame]  # what puts rows, as lists of cells, into a frame
 
 
 class Map(Protocol):
@@ -95,7 +97,7 @@ class Snapshot:
 class RowPage:
     """Rows of a dataset.
 
-    :param frame: the cells as texts and nulls, under unique column names
+    :param frame: the cells as texts and nulls, under unique column names or in whole rows
     :param columns: the columns as the platform describes them
     :param snapshot: the state of the dataset that the rows belong to
     """
@@ -103,6 +105,11 @@ class RowPage:
     frame: pl.DataFrame
     columns: tuple[Column, ...]
     snapshot: Snapshot
+
+    def in_columns(self) -> RowPage:
+        """Return the page with its whole rows put into columns."""
+        names = [column.name for column in self.columns]
+        return replace(self, frame=in_columns(self.frame.to_series(), unique_names(names)))
 
 
 @dataclass(frozen=True)
@@ -135,22 +142,30 @@ class Head:
     rows: tuple[int, int] | None
     answer: Answer = field(repr=False)
 
-    def page(self, each: Map = map, most_rows: int | None = None) -> RowPage:
+    def page(self, each: Map = map, most_rows: int | None = None, *, whole_rows: bool = False) -> RowPage:
         """Return the page with its rows.
 
         :param each: reads the slices of the rows; an executor's ``map`` does so in its threads
         :param most_rows: how many are wanted at most; if there are more, some more are read, and not all
+        :param whole_rows: leave the rows whole, instead of putting them into columns
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
-        names = tuple(name for name, _ in self.described.types)
+        answer, names = self.answer, tuple(name for name, _ in self.described.types)
+        shape = whole if whole_rows and names else partial(in_columns, names=unique_names(list(names)))
         frame = None
         if self.rows is not None:
             frame = _arrow_frame(
-                self.answer.body, *self.rows, names, each, most_memory=self.answer.most_memory, most_rows=most_rows
+                answer.body,
+                *self.rows,
+                len(names),
+                shape,
+                each,
+                most_memory=answer.most_memory,
+                most_rows=most_rows,
             )
         if frame is None:
-            (frame,) = each(lambda answer: _exact_frame(answer, names), [self.answer])
+            (frame,) = each(lambda answer: shape(_exact_rows(answer, names)), [answer])
         return RowPage(frame, self.described.columns, self.snapshot)
 
 
@@ -216,13 +231,17 @@ def _arrow_frame(
     body: bytes,
     start: int,
     end: int,
-    names: tuple[str, ...],
+    width: int,
+    shape: Shape,
     each: Map = map,
     size: int = _SLICE,
     most_memory: int | None = None,
     most_rows: int | None = None,
 ) -> pl.DataFrame | None:
-    """Return the rows; None if the exact way must look."""
+    """Return the rows; None if the exact way must look.
+
+    :param width: cells of each row
+    """
     slices = list(_slices(body, start, end, size))
     # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
     uncut = max(map(len, slices)) > _UNCUT * size
@@ -230,14 +249,13 @@ def _arrow_frame(
         return None
     odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
     frames, rows = [], 0
-    columns = unique_names(list(names))
 
     def read(text: memoryview) -> pl.Series | None:
         return (_python_rows if odd and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
 
-    together = max(1, _FRAME_PER_COLUMN * len(names) * len(slices) // max(1, end - start))
+    together = max(1, _FRAME_PER_COLUMN * width * len(slices) // max(1, end - start))
     groups = (slices[first : first + together] for first in range(0, len(slices), together))
-    for frame in each(lambda texts: _frame_of(map(read, texts), columns), groups):
+    for frame in each(lambda texts: _frame_of(map(read, texts), width, shape), groups):
         if frame is None:
             return None
         frames.append(frame)
@@ -247,16 +265,16 @@ def _arrow_frame(
     return pl.concat(frames, rechunk=False)
 
 
-def _frame_of(slices: Iterable[pl.Series | None], columns: list[str]) -> pl.DataFrame | None:
+def _frame_of(slices: Iterable[pl.Series | None], width: int, shape: Shape) -> pl.DataFrame | None:
     found: list[pl.Series] = []
     for rows in slices:
         if rows is None or rows.has_nulls():
             return None
         widths = rows.list.len()
-        if (widths.min(), widths.max()) != (len(columns), len(columns)):
+        if (widths.min(), widths.max()) != (width, width):
             return None
         found.append(rows)
-    return _frame(pl.concat(found), columns)
+    return shape(pl.concat(found))
 
 
 def _python_rows(text: memoryview) -> pl.Series | None:
@@ -320,14 +338,13 @@ def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview
     yield text[start:end]
 
 
-def _exact_frame(answer: Answer, names: tuple[str, ...]) -> pl.DataFrame:
+def _exact_rows(answer: Answer, names: tuple[str, ...]) -> pl.Series:
     try:
-        rows = _exact_rows(_rows_of(read_payload(answer, _exactly)), names, answer)
+        return _checked_rows(_rows_of(read_payload(answer, _exactly)), names, answer)
     except _TooDeepError:
         raise answer.error(
             AnaplatInvalidAnswerError, "lists or objects are nested too deep for the contract."
         ) from None
-    return _frame(rows, unique_names(list(names)))
 
 
 class _TooDeepError(Exception):
@@ -345,7 +362,7 @@ def _rows_of(payload: dict[str, Any]) -> list[Any]:
     return next((payload[name] for name in _NAMES_OF_ROWS if name in payload), None) or []
 
 
-def _exact_rows(preview: list[Any], names: tuple[str, ...], answer: Answer) -> pl.Series:
+def _checked_rows(preview: list[Any], names: tuple[str, ...], answer: Answer) -> pl.Series:
     """Check each row and cell, and return the rows."""
     for number, row in enumerate(preview, 1):
         if not isinstance(row, list):
@@ -381,8 +398,3 @@ def _kind(cell: Any, answer: Answer) -> str:
         text = "nested too deep to be shown"
     shown = redact(text, answer.secrets)[:80]  # in this order: no secret is known by its half
     return f"{shown} ({'an unpaired surrogate' if isinstance(cell, str) else type(cell).__name__})"
-
-
-def _frame(rows: pl.Series, columns: list[str]) -> pl.DataFrame:
-    """Return rows that all have a cell for each column."""
-    return rows.list.to_struct(fields=columns).struct.unnest() if columns else pl.DataFrame()

@@ -107,7 +107,7 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 
 
 def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
-    reader = PageReader(client, plan.query, plan.snapshot)
+    reader = PageReader(client, plan.query, plan.snapshot, delimiter=plan.target.delimiter)
     columns = reader.columns
     target = plan.target
     caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)

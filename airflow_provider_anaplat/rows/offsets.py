@@ -54,7 +54,7 @@ class OffsetCheck:
         self._end_shown = offset == 0 or frame.height < min(limit, self._longest)
         if frame.is_empty():
             return
-        first_row = hash(frame.row(0))
+        first_row = hash(repr(frame.row(0)))
         if first_row in self._first_rows - self._asked_again:
             self._asked_again.add(first_row)
             self._ask_shifted(offset, frame)

@@ -21,6 +21,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
     AnaplatRowCountError,
 )
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS, needs_quotes
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Described, Head, RowPage, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
@@ -89,12 +90,21 @@ class PageReader:
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
     :param snapshot: the state that the dataset must be in; by default, whatever state the first page is of
+    :param delimiter: leave rows of many columns whole, unless cells of the first page have to be quoted between
+        two of these
     :raises AnaplatDatasetChangedError: the dataset is in another state
     :raises AnaplatRequestError: ``sort_by`` names no column
     :raises AnaplatError: the first page cannot be read
     """
 
-    def __init__(self, client: AnaplatClient, query: RowQuery, snapshot: Snapshot | None = None) -> None:
+    def __init__(
+        self,
+        client: AnaplatClient,
+        query: RowQuery,
+        snapshot: Snapshot | None = None,
+        *,
+        delimiter: str | None = None,
+    ) -> None:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
         if query.page_size > MAX_ROWS_PER_CALL:
@@ -120,6 +130,7 @@ class PageReader:
         self._described = first.described
         self.columns = first.described.columns
         self.budget.has_columns(len(self.columns))
+        self._whole_for = delimiter if len(self.columns) >= MANY_COLUMNS else None
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)
@@ -160,6 +171,9 @@ class PageReader:
         """Return the first page, decoded, since its weight says how many rows the others may have."""
         head, limit = self._first.pop()
         page = self._decoded_page(head, self._query.offset, limit)
+        if self._whole_for is not None and needs_quotes(page.frame, self._whole_for):
+            self._whole_for = None
+            page = page.in_columns()
         pages: Future[list[tuple[RowPage, int]]] = Future()
         pages.set_result([(page, limit)])
         return _Segment(self._query.offset + page.frame.height, threading.Event(), pages)
@@ -264,7 +278,7 @@ class PageReader:
         return self._decoded_page(head, offset, limit), limit
 
     def _decoded_page(self, head: Head, offset: int, limit: int) -> RowPage:
-        page = head.page(self._decoder.map, limit)
+        page = head.page(self._decoder.map, limit, whole_rows=self._whole_for is not None)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and more came."

@@ -60,10 +60,14 @@ class Target(Protocol):
 
     :ivar typed: whether it keeps types, or the platform's own text
     :ivar finite: whether its numbers are finite
+    :ivar delimiter: between two cells of a row that may stay whole; None if columns are written
     """
 
     @property
     def typed(self) -> bool: ...  # noqa: D102
+
+    @property
+    def delimiter(self) -> str | None: ...  # noqa: D102
 
     @property
     def finite(self) -> bool: ...  # noqa: D102
@@ -96,6 +100,11 @@ class FileTarget:
     def finite(self) -> bool:
         """Whether the format's numbers are finite."""
         return self.place.sink.finite
+
+    @property
+    def delimiter(self) -> str | None:
+        """Between two cells of a row that may stay whole; None if the format is written by columns."""
+        return self.place.sink.delimiter
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written:
         """Write the file."""

@@ -6,8 +6,8 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import ClassVar, Literal
 
 import polars as pl
 
@@ -51,7 +51,8 @@ class SqlTarget:
     key_columns: Sequence[str] = ()
     load_key: LoadKey | None = None
     fingerprint: str | None = None
-    typed: bool = field(default=True, init=False)
+    typed: ClassVar[bool] = True
+    delimiter: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         if self.mode not in ("replace", "append", "upsert"):

@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.output.streams import Encoding, compressed
-from airflow_provider_anaplat.rows.decode import read_head
+from airflow_provider_anaplat.rows.decode import RowPage, read_head
 
 Column = tuple[str, str]
 Cell = str | None
@@ -43,14 +43,20 @@ def written(sink: Sink, columns: Sequence[Column], rows: Sequence[Sequence[Cell]
         "preview": rows, "rowCount": len(rows), "version": 1, "utime": "2026-01-01 00:00:00+0000",
     }  # fmt: skip
     body = json.dumps({"result": "ok", "response": response}, ensure_ascii=len(rows) % 2 == 0).encode()
-    page = read_head(Answer("read_rows", 200, body)).page()
-    frame = page.frame
-    if sink.typed:
-        frame = Caster(page.columns, nulls_for_errors=False, finite=sink.finite).cast(frame, 0)
-    file = BytesIO()
-    with compressed(file, compression) as stream:
-        sink.write(iter([frame.head(1), frame.slice(1)]), page.columns, stream)
-    return DECOMPRESS[compression](file.getvalue())
+    head = read_head(Answer("read_rows", 200, body))
+
+    def content(page: RowPage) -> bytes:
+        frame = page.frame
+        if sink.typed:
+            frame = Caster(page.columns, nulls_for_errors=False, finite=sink.finite).cast(frame, 0)
+        file = BytesIO()
+        with compressed(file, compression) as stream:
+            sink.write(iter([frame.head(1), frame.slice(1)]), page.columns, stream)
+        return DECOMPRESS[compression](file.getvalue())
+
+    in_columns = content(head.page())
+    assert sink.typed or content(head.page(whole_rows=True)) == in_columns
+    return in_columns
 
 
 TEXT = st.text(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.output.schema import unique_names
+from airflow_provider_anaplat.output.whole import in_columns
 from airflow_provider_anaplat.rows import decode
 from airflow_provider_anaplat.rows.decode import read_head
 
@@ -30,20 +32,28 @@ def body(rows: list[Any], names: tuple[str, ...] = ("a", "b"), *, ascii_: bool =
     return json.dumps({"result": "ok", "response": response}, ensure_ascii=ascii_).encode()
 
 
-def page(content: bytes) -> decode.RowPage:
-    return read_head(Answer("read_rows", 200, content)).page()
+def page(content: bytes, *, whole_rows: bool = False) -> decode.RowPage:
+    return read_head(Answer("read_rows", 200, content)).page(whole_rows=whole_rows)
+
+
+def arrow_frame(
+    content: bytes, start: int, end: int, names: tuple[str, ...], **options: Any
+) -> pl.DataFrame | None:
+    return decode._arrow_frame(content, start, end, len(names), partial(in_columns, names=names), **options)
 
 
 def is_fast(content: bytes) -> bool:
     """Whether Arrow reads the rows."""
     head = read_head(Answer("read_rows", 200, content))
     names = tuple(column.name for column in head.described.columns)
-    return head.rows is not None and decode._arrow_frame(content, *head.rows, names) is not None
+    return head.rows is not None and arrow_frame(content, *head.rows, names) is not None
 
 
 @given(rows=st.lists(st.lists(cells, min_size=2, max_size=2), max_size=5), ascii_=st.booleans())
 def test_every_text_and_null_is_kept(rows: list[list[str | None]], ascii_: bool) -> None:
-    assert page(body(rows, ascii_=ascii_)).frame.rows() == [tuple(row) for row in rows]
+    content = body(rows, ascii_=ascii_)
+    assert page(content).frame.rows() == [tuple(row) for row in rows]
+    assert page(content, whole_rows=True).frame.rows() == [(row,) for row in rows]
 
 
 @given(
@@ -55,7 +65,7 @@ def test_the_fast_way_reads_what_the_exact_way_reads(rows: list[list[str | None]
     content = body(rows)
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
-    fast = decode._arrow_frame(content, *place, ("a", "b"))
+    fast = arrow_frame(content, *place, ("a", "b"))
     assert fast is not None
     assert fast.rows() == [tuple(row) for row in rows]
 
@@ -66,7 +76,7 @@ def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: in
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
     assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
-    frame = decode._arrow_frame(content, *place, ("a", "b"), size=size)
+    frame = arrow_frame(content, *place, ("a", "b"), size=size)
     assert frame is None or frame.rows() == [tuple(row) for row in rows]
 
 
@@ -80,13 +90,13 @@ def test_rows_of_many_columns_are_read_several_slices_at_a_time() -> None:
         groups.extend(slices)
         return map(read, groups)
 
-    frame = decode._arrow_frame(text, 0, len(text), names, each=each)
+    frame = arrow_frame(text, 0, len(text), names, each=each)
     assert frame is not None
     assert frame.rows() == [tuple(row) for row in rows]
     assert (len(groups) > 2, max(map(len, groups)) > 1) == (True, True)
 
     shorter = text.replace(b'"5998-75", ', b"")
-    assert decode._arrow_frame(shorter, 0, len(shorter), names) is None
+    assert arrow_frame(shorter, 0, len(shorter), names) is None
 
 
 MARKS = st.sampled_from(
@@ -120,7 +130,7 @@ def test_of_damaged_rows_no_cell_is_lost_and_no_more_than_commas_are_forgiven(
     for place, cut, put in damages:
         pieces[place : place + cut] = [put]
     text = b"".join(pieces)
-    frame = decode._arrow_frame(text, 0, len(text), ("a", "b"), size=size)
+    frame = arrow_frame(text, 0, len(text), ("a", "b"), size=size)
     if frame is not None:
         repaired = with_commas_in_their_places(text)
         assert repaired is not None
@@ -130,7 +140,7 @@ def test_of_damaged_rows_no_cell_is_lost_and_no_more_than_commas_are_forgiven(
 @pytest.mark.parametrize("text", [b'["a"\x0b,"b"]', b'["a","b"]\x0b,["c","d"]', b'["a","b"]\x0c,\x0b["c","d"]'])
 @pytest.mark.parametrize("size", [0, 100])
 def test_what_is_no_space_in_json_is_none_between_rows(text: bytes, size: int) -> None:
-    assert decode._arrow_frame(text, 0, len(text), ("a", "b"), size=size) is None
+    assert arrow_frame(text, 0, len(text), ("a", "b"), size=size) is None
 
 
 @pytest.mark.parametrize("other", ["b", "\0", "😀"])
@@ -158,7 +168,7 @@ def test_a_control_character_is_read_as_it_is_in_either_way(other: str) -> None:
     ],
 )
 def test_what_is_not_one_list_of_rows_is_left_to_the_exact_way(text: bytes) -> None:
-    assert decode._arrow_frame(text, 0, len(text), ("a", "b")) is None
+    assert arrow_frame(text, 0, len(text), ("a", "b")) is None
 
 
 @pytest.mark.parametrize("lost", ["version", "utime", "rowCount", "columns"])

@@ -26,6 +26,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.output.formats import FileFormat
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 
@@ -180,6 +181,30 @@ def test_parts(
     assert [part["bytes"] for part in manifest["files"]] == [(folder / name).stat().st_size for name in names]
     assert (manifest["rows"], manifest["bytes"], manifest["version"]) == (30, summary.bytes, 1)
     assert manifest["columns"] == [{"name": "n", "fdType": "LONG"}, {"name": "half", "fdType": "DOUBLE"}]
+
+
+@pytest.mark.parametrize("odd", ["plain", "", "a, b", 'a "b"', "a\nb", "a\rb"])
+@pytest.mark.parametrize("of_page", [0, 2])
+@pytest.mark.parametrize("rows_per_file", [None, 7])
+def test_rows_of_many_columns(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, odd: str, of_page: int, rows_per_file: int | None
+) -> None:
+    rows = [[f"{row}/{column}" if column % 5 else None for column in range(MANY_COLUMNS)] for row in range(30)]
+    rows[of_page * 10 + 5][7] = odd
+    simulator.platform.add_dataset(
+        "wide", Table.of_rows([(f"c{of}", "STRING") for of in range(len(rows[0]))], rows)
+    )
+
+    export_rows(client, QUERY, tmp_path / "x", "csv", rows_per_file=rows_per_file)
+
+    files = sorted((tmp_path / "x").glob("part-*")) if rows_per_file else [tmp_path / "x"]
+    quoted = odd if odd == "plain" else '"{}"'.format(odd.replace('"', '""'))
+    lines = [",".join(quoted if cell is odd else cell or "" for cell in row) + "\n" for row in rows]
+    header = ",".join(f"c{of}" for of in range(len(rows[0]))) + "\n"
+    assert [path.read_bytes().decode() for path in files] == [
+        header + "".join(lines[first : first + (rows_per_file or 30)])
+        for first in range(0, 30, rows_per_file or 30)
+    ]
 
 
 @pytest.mark.parametrize("options", [{"rows_per_file": 0}, {"rows_per_file": -1}, {"max_restarts": -1}])

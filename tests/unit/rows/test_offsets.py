@@ -14,6 +14,7 @@ from support.exports import export_rows
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatExportError, AnaplatRowCountError
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.replies import Fault, Reply, http_status, refusal
@@ -140,6 +141,20 @@ def test_rows_that_are_equal_are_all_read(
     simulator.platform.add_dataset("same", Table.of_rows([("n", "INT")], [[cell] for cell in cells]))
     simulator.platform.rows_per_answer = rows_per_answer
     assert read(client, page_size=page_size) == [int(cell) for cell in cells]
+
+
+@pytest.mark.parametrize("distinct", [1, 100])
+def test_so_it_is_with_rows_of_many_columns(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, distinct: int
+) -> None:
+    rows = [[str(number % distinct)] * MANY_COLUMNS for number in range(100)]
+    simulator.platform.add_dataset("wide", Table.of_rows([("n", "INT")] * MANY_COLUMNS, rows))
+    query = RowQuery("ds1", page_size=50)
+    assert export_rows(client, query, tmp_path / "rows.csv", "csv").rows == 100
+
+    misread(simulator, ignored)
+    with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
+        export_rows(client, query, tmp_path / "rows.csv", "csv")
 
 
 @pytest.mark.parametrize(("rows", "offsets"), [(35, [0, 10, 20, 30]), (40, [0, 10, 20, 30, 40]), (10, [0])])

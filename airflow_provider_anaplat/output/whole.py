@@ -1,0 +1,59 @@
+"""Rows that stay whole: a frame whose only column holds the cells of each row, as a list.
+
+A text is written row by row and needs no columns; to make thousands of them takes longer than all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from airflow_provider_anaplat.output.schema import UNNAMED
+
+__all__ = [
+    "MANY_COLUMNS",
+    "cells_of",
+    "in_columns",
+    "is_whole",
+    "lines_of",
+    "needs_quotes",
+    "whole",
+]
+
+MANY_COLUMNS = 50  # fewer take no longer than rows that stay whole
+
+
+def whole(rows: pl.Series) -> pl.DataFrame:
+    """Return lists of cells as a frame that leaves them whole."""
+    return rows.alias(UNNAMED).to_frame()
+
+
+def is_whole(frame: pl.DataFrame) -> bool:
+    """Tell whether the rows of a frame are whole."""
+    return frame.dtypes == [pl.List(pl.String)]
+
+
+def in_columns(rows: pl.Series, names: Sequence[str]) -> pl.DataFrame:
+    """Return lists of cells, each with a cell for each name, as a frame with these columns."""
+    return rows.list.to_struct(fields=list(names)).struct.unnest() if names else pl.DataFrame()
+
+
+def cells_of(frame: pl.DataFrame) -> pl.Series:
+    """Return the cells of a frame of text; columns are looked at together, since many would be as many steps."""
+    if is_whole(frame):
+        cells = frame.to_series().list.explode()
+    else:
+        cells = pl.concat(frame.get_columns(), rechunk=False) if frame.width else pl.Series(dtype=pl.String)
+    return cells.alias(UNNAMED)
+
+
+def needs_quotes(frame: pl.DataFrame, delimiter: str) -> bool:
+    """Tell whether a cell has to be quoted in a line: it is the empty text, or holds what ends a cell or a line."""
+    cells = cells_of(frame)
+    return bool((cells.str.contains_any([delimiter, '"', "\r", "\n"]) | (cells.str.len_bytes() == 0)).any())
+
+
+def lines_of(frame: pl.DataFrame, delimiter: str) -> pl.DataFrame:
+    """Return whole rows as lines: their cells, null as no text, with a delimiter between two."""
+    return frame.select(pl.all().list.eval(pl.element().fill_null("")).list.join(delimiter))
