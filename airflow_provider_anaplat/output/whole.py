@@ -49,7 +49,7 @@ def cells_of(frame: pl.DataFrame) -> pl.Series:
 
 
 def needs_quotes(frame: pl.DataFrame, delimiter: str) -> bool:
-    """Tell whether a cell has to be quoted in a line: it is the empty text, or holds what ends a cell or a line."""
+    """Tell whether a cell has to be quoted in a line: one that is empty, or holds what ends a cell or a line."""
     cells = cells_of(frame)
     return bool((cells.str.contains_any([delimiter, '"', "\r", "\n"]) | (cells.str.len_bytes() == 0)).any())
 

@@ -15,7 +15,7 @@ from conftest import TEXTS, numbers
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client._http.envelope import Answer
-from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery
+from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery, TaskStatus
 from airflow_provider_anaplat.client.operations import EXTENSIONS, OPERATIONS
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 from airflow_provider_anaplat.rows.decode import read_head
@@ -346,6 +346,20 @@ def test_the_extension_tells_who_exists(client: AnaplatClient, simulator: Simula
         "/public-api/users/get",
         {"users": ["b", "c"], "token": simulator.token},
     )
+
+
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        ({"error": "no space"}, "no space"),
+        ({"error": 7}, "7"),
+        ({"error": ""}, None),
+        ({"ok": 1}, None),
+        ("x", None),
+    ],
+)
+def test_the_result_of_a_task_may_hold_an_error(result: str | dict[str, Any], error: str | None) -> None:
+    assert TaskStatus(result=result).error == error
 
 
 @pytest.mark.parametrize("seconds", [-7200, 0, 7200])

@@ -85,12 +85,17 @@ NO_ANSWER = [
 
 
 @pytest.mark.parametrize("if_exists", ["reuse", "fail", "create"])
-def test_attempts_of_one_run_create_one_dataset(run: Run, if_exists: str) -> None:
+def test_attempts_of_one_run_create_one_dataset(
+    run: Run, if_exists: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     first = run.attempt(if_exists=if_exists)
     assert (first.task_id, first.status, first.result) == ("task-ds1", "已提交", "处理中")
     again = run.attempt(if_exists=if_exists)
     assert again.ds_id == first.ds_id
     assert again.task_id == ("task-ds1" if run.folder else None)
+    known = "An earlier attempt of this DAG run has created dataset ds1"
+    assert (known in caplog.messages) is (run.folder is not None)
     assert (run.sent, run.created) == (1, 1)
 
 

@@ -103,10 +103,13 @@ def test_a_second_attempt_looks_where_the_first_died_before_the_answer(refresh: 
     assert asked(simulator) == 1
 
 
-def test_a_lost_request_is_a_person_s(refresh: Any, simulator: Simulator) -> None:
+def test_a_lost_request_is_a_person_s(
+    refresh: Any, simulator: Simulator, caplog: pytest.LogCaptureFixture
+) -> None:
     simulator.inject("refresh_dataset", replies.reset())
     with pytest.raises(AnaplatOutcomeUnknownError, match="clear this task to ask again"):
         refresh().ask()
+    assert "it is not known whether the platform carried it out" in caplog.text
     assert asked(simulator) == 1
 
 
@@ -149,9 +152,11 @@ def test_an_update_that_runs_may_be_a_mistake(refresh: Any, simulator: Simulator
 
 
 def test_without_memory_an_update_since_a_moment_counts(
-    forgetful: Any, simulator: Simulator, dataset: StoredDataset
+    forgetful: Any, simulator: Simulator, dataset: StoredDataset, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     assert forgetful(since=dataset.utime - timedelta(minutes=1)).ask().accepted
+    assert caplog.messages == [f"Dataset ds1 was updated at {dataset.utime}; this update counts"]
     assert asked(simulator) == 0
     forgetful(since=dataset.utime + timedelta(minutes=1)).ask()
     assert asked(simulator) == 1

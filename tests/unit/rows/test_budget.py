@@ -143,6 +143,13 @@ def test_a_page_has_its_part_of_the_budget() -> None:
     assert budget.most_bytes == 12 * MEGABYTE
 
 
+def test_a_page_leaves_room_for_heavier_rows_in_the_largest_answer() -> None:
+    budget = Budget(256, 50_000, 4, max_answer_mb=3)
+    budget.saw(1000, MEGABYTE)
+
+    assert (budget.rows(), budget.most_bytes) == (2000, 3 * MEGABYTE)
+
+
 def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
     budget = Budget(64, 50_000, 8, 256)
     budget.saw(1, 10 * MEGABYTE)

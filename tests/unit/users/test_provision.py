@@ -95,6 +95,7 @@ def test_an_unanswered_batch_is_named_and_not_sent_again(
 
     result = attempt(in_doubt="created" if created else "not_created")
     assert f"Of 2 users in doubt, {2 if created else 0} are created" in caplog.messages
+    assert f"{4 if created else 2} users were created by earlier attempts" in caplog.messages
     assert (result["created"], result["batches"]) == (6, 3)
     assert sorted(simulator.platform.users) == [f"user{i}" for i in range(6)]
     assert len(attempt.sent) == (3 if created else 4)
