@@ -41,10 +41,13 @@ def in_columns(rows: pl.Series, names: Sequence[str]) -> pl.DataFrame:
 
 def cells_of(frame: pl.DataFrame) -> pl.Series:
     """Return the cells of a frame of text; columns are looked at together, since many would be as many steps."""
-    if is_whole(frame):
-        cells = frame.to_series().list.explode()
+    if frame.is_empty():
+        cells = pl.Series(dtype=pl.String)
+    elif is_whole(frame):
+        rows = frame.to_series()
+        cells = rows.list.to_array(len(rows[0])).reshape((-1,))
     else:
-        cells = pl.concat(frame.get_columns(), rechunk=False) if frame.width else pl.Series(dtype=pl.String)
+        cells = pl.concat(frame.get_columns(), rechunk=False)
     return cells.alias(UNNAMED)
 
 
