@@ -123,13 +123,13 @@ def test_rows_that_were_promised_and_do_not_come_are_missed(simulator: Simulator
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("said", [(True, False), (None, True), (False, True)])
+@pytest.mark.parametrize("said", [(True, False), (None, True)])
 def test_a_page_without_rows_is_no_end_if_the_platform_says_so(
     simulator: Simulator, tmp_path: Path, said: tuple[bool | None, bool]
 ) -> None:
     """Whether the page before it said that there are more, or it says so itself."""
     simulator.platform.add_card("numbers", numbers(6))
-    more = iter([said[0], said[1]])
+    more = iter(said)
 
     def change(response: dict[str, Any]) -> None:
         response["chartMain"]["hasMoreData"] = next(more)
@@ -137,9 +137,7 @@ def test_a_page_without_rows_is_no_end_if_the_platform_says_so(
             without_more(response)
 
     changed(change, simulator)
-    if said[0] is False:
-        assert export(tmp_path / "card.csv", page_size=6)["rows"] == 6
-        return
+
     with pytest.raises(AnaplatRowCountError, match="more than 6 rows"):
         export(tmp_path / "card.csv", page_size=6)
 
