@@ -149,7 +149,9 @@ class _CardReader:
         :raises AnaplatRowCountError: the platform promises more rows and gives none
         :raises AnaplatInvalidAnswerError: it gives the same rows again
         """
-        offsets = OffsetCheck(f"Card {self._query.card_id}", lambda offset, limit: self._page(offset, limit)[0])
+        offsets = OffsetCheck(
+            f"Card {self._query.card_id}", lambda offset, limit: self._page(offset, limit)[0], sees_end=False
+        )
         more: bool | None = None
         while more is not False:
             frame, said, limit = self._page(self.read, self._budget.rows())

@@ -17,30 +17,36 @@ __all__ = [
     "OffsetCheck",
 ]
 
+_ENOUGH = 1000  # rows of a page to ask for again, if nothing is odd about them
+
 
 class OffsetCheck:
     """Looks at pages in their order, and asks once more if they leave it open whether their offsets counted.
 
     No page says where its rows stand, and rows may repeat, so that pages alone prove nothing. Two things do:
 
-    * **The end.** There are no rows behind the last one; a platform that ignores or limits the offset gives some.
-      A last page that could have been longer shows the end. If it is as long as it could be, one row behind the
-      end is asked for.
+    * **The end.** There are no rows behind the last one; a platform that ignores, limits or rounds the offset
+      gives some. A last page that could have been longer shows the end. If it is as long as it could be, rows
+      behind the end are asked for.
     * **A shift.** If a page begins like an earlier one, its rows but the first are asked for by their own
       offset. Had the page been another's, that answer would hold what that one begins with, which differs, unless
-      all its rows are equal.
+      all its rows are equal. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
+      platform may count in pages, and round an offset between two of them.
 
     :param what: what is read, for messages
     :param read: asks for rows by offset and limit
+    :param sees_end: the rows are read to their end, and how many there are is known
     """
 
-    def __init__(self, what: str, read: Callable[[int, int], pl.DataFrame]) -> None:
+    def __init__(self, what: str, read: Callable[[int, int], pl.DataFrame], *, sees_end: bool = True) -> None:
         self._what = what
         self._read = read
         self._first_rows: set[int] = set()
         self._asked_again: set[int] = set()
         self._longest = 0
+        self._last_limit = 1
         self._end_shown = True
+        self._may_round = not sees_end
 
     def look(self, offset: int, limit: int, frame: pl.DataFrame) -> None:
         """Look at the next page.
@@ -50,6 +56,7 @@ class OffsetCheck:
         :raises AnaplatInvalidAnswerError: its rows are not those of its offset
         """
         self._longest = max(self._longest, frame.height)
+        self._last_limit = limit
         # The first page has the only offset that cannot be ignored.
         self._end_shown = offset == 0 or frame.height < min(limit, self._longest)
         if frame.is_empty():
@@ -58,6 +65,8 @@ class OffsetCheck:
         if first_row in self._first_rows - self._asked_again:
             self._asked_again.add(first_row)
             self._ask_shifted(offset, frame)
+        elif self._may_round and offset % limit:
+            self._may_round = not self._ask_shifted(offset, frame.head(_telling_rows(offset, limit, frame)))
         self._first_rows.add(first_row)
 
     def look_behind(self, row_count: int) -> None:
@@ -68,7 +77,7 @@ class OffsetCheck:
         if self._end_shown:
             return
         try:
-            behind = self._read(row_count, 1)
+            behind = self._read(row_count, self._last_limit)
         except AnaplatRefusedError as error:
             # An offset without rows, refused or broken at: it is heeded.
             if type(error) in (AnaplatRefusedError, AnaplatServerError):
@@ -81,14 +90,32 @@ class OffsetCheck:
                 "Nothing was published; report this to the platform's administrator."
             )
 
-    def _ask_shifted(self, offset: int, frame: pl.DataFrame) -> None:
+    def _ask_shifted(self, offset: int, frame: pl.DataFrame) -> bool:
+        """Ask for the rows behind the first, and tell whether another page's would have looked different."""
         if frame.height == 1:
-            return
+            return False
         again = self._read(offset + 1, frame.height - 1)
         if again.is_empty() or not again.equals(frame.slice(1, again.height)):
             raise AnaplatInvalidAnswerError(
-                f"{self._what}: the page at offset {offset:,} begins like an earlier one, and its rows "
-                f"are others when asked for from offset {offset + 1:,} on: the platform ignores the offset, or "
-                "its order changes. Nothing was published; give the rows an order (sort_by, or the card's "
-                "own), or report this to the platform's administrator."
+                f"{self._what}: the page at offset {offset:,} begins like an earlier one or within it: its "
+                f"rows are others when asked for from offset {offset + 1:,} on. The platform ignores the offset, "
+                "or rounds it, or its order changes. Nothing was published; give the rows an order (sort_by, "
+                "or the card's own), or report this to the platform's administrator."
             )
+        return not again.equals(frame.head(again.height))
+
+
+def _telling_rows(offset: int, limit: int, frame: pl.DataFrame) -> int:
+    """Return how many rows to ask for again, the first among them.
+
+    Rounded as well, the question may be of just those rows that follow the first one of a rounded page.
+    """
+    rows = min(frame.height, _ENOUGH)
+    while rows > 1 and _rounded(offset + 1, rows - 1) == _rounded(offset, limit) + 1:
+        rows -= 1
+    return rows
+
+
+def _rounded(offset: int, limit: int) -> int:
+    """Return the offset at which the page begins that an offset is in."""
+    return offset - offset % limit

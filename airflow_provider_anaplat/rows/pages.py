@@ -119,9 +119,6 @@ class PageReader:
         self._decoded = _DECODED
         self._position = query.offset
         self._query = query
-        self._offsets = OffsetCheck(
-            f"Dataset {query.ds_id}", lambda offset, limit: self._read(offset, limit)[0].frame
-        )
         self._described: Described | None = None
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
@@ -134,7 +131,13 @@ class PageReader:
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)
-        self.expected_rows = self._within(query.offset, max(0, self.snapshot.row_count - query.offset))
+        left = max(0, self.snapshot.row_count - query.offset)
+        self.expected_rows = self._within(query.offset, left)
+        self._offsets = OffsetCheck(
+            f"Dataset {query.ds_id}",
+            lambda offset, limit: self._read(offset, limit)[0].frame,
+            sees_end=self.expected_rows == left,
+        )
 
     def pages(self) -> Generator[RowPage]:
         """Yield the pages in their order, each once; the stream can be read once.

@@ -115,6 +115,24 @@ def test_rows_that_come_again_are_not_published(simulator: Simulator, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nor_are_those_of_a_rounded_offset(simulator: Simulator, tmp_path: Path) -> None:
+    texts = ["x"] * 550 + ["y" * 20_000] * 400
+    rows = [[str(number), text] for number, text in enumerate(texts)]
+    stored = simulator.platform.add_card("heavier", Table.of_rows([("n", "INT"), ("text", "STRING")], rows))
+    data = stored.data
+
+    def counting_in_pages(body: dict[str, Any]) -> dict[str, Any]:
+        return data({**body, "offset": body["offset"] - body["offset"] % body["limit"]})
+
+    export(tmp_path / "card.parquet", memory_mb=64)
+    assert pl.read_parquet(tmp_path / "card.parquet")["n"].to_list() == list(range(950))
+
+    stored.data = counting_in_pages  # type: ignore[method-assign, assignment]
+    with pytest.raises(AnaplatInvalidAnswerError, match="offset, or rounds it"):
+        export(tmp_path / "card.csv", memory_mb=64)
+    assert not (tmp_path / "card.csv").exists()
+
+
 def test_rows_that_were_promised_and_do_not_come_are_missed(simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_card("numbers", numbers(6))
     changed(lambda response: response["chartMain"].update(hasMoreData=True), simulator)

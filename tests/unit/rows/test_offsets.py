@@ -118,6 +118,61 @@ def test_nor_are_the_first_rows_if_they_come_again(
         read(client, page_size=10, max_rows=20, filter=filter_)
 
 
+def rounded(body: dict[str, Any]) -> dict[str, Any]:
+    """Count in pages, as a platform does that makes a page's number of the offset."""
+    return {**body, "offset": body["offset"] - body["offset"] % body["limit"]}
+
+
+def rounded_to(unit: int) -> Change:
+    return lambda body: {**body, "offset": body["offset"] - body["offset"] % unit}
+
+
+@pytest.mark.parametrize("change", [rounded, rounded_to(500), rounded_to(7), rounded_to(1000)])
+@pytest.mark.parametrize("query", [{}, {"max_rows": 8_000}, {"offset": 3_000, "max_rows": 7_000}])
+@pytest.mark.parametrize("distinct", [12_000, 700])
+def test_rows_of_a_rounded_offset_are_not_published(
+    client: AnaplatClient, simulator: Simulator, change: Change, query: dict[str, int], distinct: int
+) -> None:
+    """The rows grow heavier, so that a smaller page could begin within the one before it."""
+    rows = [[str(number % distinct), "x" * (20 if number < 4_000 else 900)] for number in range(12_000)]
+    simulator.platform.add_dataset("heavier", Table.of_rows([("n", "INT"), ("text", "STRING")], rows))
+    expected = [int(row[0]) for row in rows[query.get("offset", 0) :][: query.get("max_rows")]]
+    assert read(client, memory_mb=64, **query) == expected
+
+    misread(simulator, change)
+    with pytest.raises((AnaplatExportError, errors.AnaplatInvalidAnswerError), match="Nothing was published"):
+        read(client, memory_mb=64, **query)
+
+
+@pytest.mark.parametrize("page_size", range(2, 12))
+@pytest.mark.parametrize("offset", [1, 14, 27])
+def test_nor_is_a_small_page_between_two_others(
+    client: AnaplatClient, simulator: Simulator, page_size: int, offset: int
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(200))
+    wanted = list(range(offset, offset + 20))
+    assert read(client, page_size=page_size, offset=offset, max_rows=20) == wanted
+
+    misread(simulator, rounded)
+    try:
+        rows = read(client, page_size=page_size, offset=offset, max_rows=20)
+    except (AnaplatExportError, errors.AnaplatInvalidAnswerError):
+        rows = wanted
+    assert rows == wanted
+
+
+@pytest.mark.parametrize("page_size", range(2, 12))
+@pytest.mark.parametrize("offset", [1, 14, 27])
+def test_nor_up_to_the_end(client: AnaplatClient, simulator: Simulator, page_size: int, offset: int) -> None:
+    simulator.platform.add_dataset("numbers", numbers(offset + 3 * page_size))
+    misread(simulator, rounded)
+    try:
+        rows = read(client, page_size=page_size, offset=offset)
+    except (AnaplatExportError, errors.AnaplatInvalidAnswerError):
+        return
+    assert rows == list(range(offset, offset + 3 * page_size))
+
+
 @pytest.mark.parametrize("filter_", [None, FILTER])
 @pytest.mark.parametrize("extra", [1, 30])
 def test_more_rows_than_were_asked_for_are_refused(
