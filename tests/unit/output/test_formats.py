@@ -128,6 +128,23 @@ def test_a_cell_that_its_type_cannot_hold_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("rows", [5, 2_000])
+def test_of_several_such_cells_the_first_columns_is_named(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, rows: int
+) -> None:
+    columns = [("n", "INT"), ("day", "DATE"), ("m", "INT"), ("text", "STRING")]
+    cells: list[list[str | None]] = [[str(n), "2026-01-31", str(-n), "x"] for n in range(rows)]
+    cells[1][2], cells[3][1], cells[4][1] = "second", "first", "third"
+    simulator.platform.add_dataset("bad", Table.of_rows(columns, cells))
+    with pytest.raises(AnaplatCellError, match=r"Column 'day', row 4 .*'first' is not a DATE"):
+        export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet")
+
+    export_rows(client, RowQuery("ds1"), tmp_path / "x.parquet", "parquet", on_cast_error="null")
+    frame = pl.read_parquet(tmp_path / "x.parquet")
+    assert frame.rows()[3:] == [(n, None if n < 5 else date(2026, 1, 31), -n, "x") for n in range(3, rows)]
+    assert frame["m"].to_list() == [0, None, *range(-2, -rows, -1)]
+
+
 @pytest.mark.parametrize(("fd_type", "cell"), BAD_CELLS)
 def test_or_becomes_null_and_is_counted(
     client: AnaplatClient,
