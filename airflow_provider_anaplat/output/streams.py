@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -90,6 +89,9 @@ def as_file(output: Writable) -> IO[bytes]:
 
 
 COMPRESSIONS = (".gz", ".zst")
+# Of ISA-L: in a tenth of the time that level 6 of zlib takes, files a twentieth larger. One more is twice as slow.
+_GZIP_LEVEL = 2
+_GZIP_WINDOW = 31  # the largest, with gzip's header and trailer
 
 
 @contextmanager
@@ -99,10 +101,14 @@ def compressed(file: Writable, compression: str) -> Iterator[Writable]:
     :param compression: one of :data:`COMPRESSIONS`, or ``""``
     """
     if compression == ".gz":
+        from isal import isal_zlib
+
         # Without a name and a time in its header, the same rows give the same file.
-        zipped = gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0)
-        with zipped, _beside(zipped.write) as write:
+        zipped = isal_zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WINDOW)
+        output = Output(file.write)
+        with _beside(lambda data: output.write(zipped.compress(data))) as write:
             yield Output(write)
+        output.write(zipped.flush())
     elif compression == ".zst":
         import zstandard
 
