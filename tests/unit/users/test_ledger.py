@@ -37,6 +37,23 @@ def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
         UserLedger(store)
 
 
+@pytest.mark.parametrize("damage", ["", "null", "0", "-1", "true", "1.0", '"1"', "[1]", "[" * 100_000])
+def test_a_damaged_number_of_batches_is_not_none(tmp_path: Path, damage: str) -> None:
+    store = noted(tmp_path)
+    (tmp_path / "anaplat_users_000001.json").unlink()
+    (tmp_path / "anaplat_users.json").write_text(damage)
+    with pytest.raises(AnaplatDamagedStateError, match=r"anaplat_users\.json"):
+        UserLedger(store)
+
+
+def test_a_batch_is_not_taken_for_none_if_the_number_of_batches_is_gone(tmp_path: Path) -> None:
+    store = noted(tmp_path)
+    (tmp_path / "anaplat_users.json").unlink()
+    (tmp_path / "anaplat_users_000001.json").write_text("null")
+    with pytest.raises(AnaplatDamagedStateError, match="anaplat_users_000001"):
+        UserLedger(store)
+
+
 def test_a_batch_that_was_refused_makes_room_for_the_next(tmp_path: Path) -> None:
     store = noted(tmp_path)
     ledger = UserLedger(store)
