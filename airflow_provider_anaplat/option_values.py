@@ -118,5 +118,5 @@ def _parsed(json_text: str) -> Any:
     """Return what JSON text stands for, or None, which no option takes."""
     try:
         return json.loads(json_text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -301,8 +301,13 @@ def test_outside_of_a_dag_run_nothing_is_its_own(forgetful: Run) -> None:
     assert forgetful.created == 2
 
 
-DEEP = [f'{{"known": {"[" * depth}{"]" * depth}}}' for depth in (1_000, 100_000)]
-DEEP_RESULT = '{"created": {"dsId": "ds1", "result": ' + '{"a":' * 500 + "1" + "}" * 502
+DEEP = [
+    *[
+        pytest.param(f'{{"known": {"[" * depth}{"]" * depth}}}', id=f"{depth} deep")
+        for depth in (500, 1_000, 100_000)
+    ],
+    pytest.param('{"created": {"dsId": "ds1", "result": ' + '{"a":' * 500 + "1" + "}" * 502, id="a deep result"),
+]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +317,7 @@ DEEP_RESULT = '{"created": {"dsId": "ds1", "result": ' + '{"a":' * 500 + "1" + "
         '{"known": "ds1"}', '{"known": [1]}', '{"known": {"ds1": 1}}', '{"created": null}', '{"created": "ds1"}',
         '{"created": {}}', '{"created": {"dsId": null}}', '{"created": {"dsId": 1}}', '{"created": {"dsId": " "}}',
         '{"created": {"dsId": "ds1", "status": 1}}', r'{"created": {"dsId": "\ud800"}}', r'{"known": ["\ud800"]}',
-        *DEEP, DEEP_RESULT,
+        *DEEP,
     ],
 )  # fmt: skip
 def test_a_damaged_note_is_no_reason_to_create_another(remembering: Run, note: str) -> None:

@@ -211,6 +211,10 @@ def with_(values: dict[str, Any], *, of_dataset: bool = False) -> str:
     return json.dumps(NOTED | ({"dataset": NOTED["dataset"] | values} if of_dataset else values))
 
 
+DEEP = [
+    pytest.param(f'{{"dataset": {"[" * depth}{"]" * depth}}}', id=f"{depth} deep")
+    for depth in (500, 1_000, 100_000)
+]
 NO_TEXT: list[Any] = [-7.5, [], {"a": []}, "\ud800"]
 
 
@@ -218,7 +222,7 @@ NO_TEXT: list[Any] = [-7.5, [], {"a": []}, "\ud800"]
     "note",
     [
         "", "null", "7", "0", '""', '"dataset"', "[]", '["dataset"]', "{}", '{"dataset": {"dsId": "ds1"}}',
-        '{"dataset": {}}', '{"dataset": "ds1"}', '{"dataset": null}', "[" * 1_000, "[" * 100_000,
+        '{"dataset": {}}', '{"dataset": "ds1"}', '{"dataset": null}', *DEEP,
         *[without(key) for key in NOTED],
         *[without(key, of_dataset=True) for key in NOTED["dataset"]],
         *[with_({key: value}) for key in NOTED for value in NO_TEXT],
