@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from string import Formatter
 from typing import Any
+from urllib.parse import urlsplit
 
 __all__ = [
     "at_least_one",
@@ -18,6 +20,7 @@ __all__ = [
     "text",
     "url_template",
     "verify",
+    "without_login",
 ]
 
 _TRUE = ("true", "1", "yes", "on")
@@ -114,9 +117,19 @@ def url_template(value: Any, in_braces: Collection[str]) -> str:
     return template
 
 
+def without_login(address: str) -> str:
+    """Return a web address without a user and a password, which everybody would see who sees the address."""
+    shown = re.sub(r"^(https?://)[^/?#]*@", r"\1", address)
+    try:
+        urlsplit(shown).port  # noqa: B018 - a password with a slash in it would stand here
+    except ValueError:
+        raise ValueError("it must have a host, and perhaps a port, before its path") from None
+    return shown
+
+
 def _parsed(json_text: str) -> Any:
     """Return what JSON text stands for, or None, which no option takes."""
     try:
         return json.loads(json_text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from secrets import token_hex
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.output.files import named
@@ -13,7 +14,12 @@ __all__ = [
     "FolderStateStore",
     "StateStore",
     "damaged",
+    "read_note",
 ]
+
+T = TypeVar("T")
+# What a note may be, so that it is told from none.
+_NONE = object()
 
 
 class StateStore(Protocol):
@@ -29,11 +35,34 @@ class StateStore(Protocol):
         """Forget a value; one that is not there is no error."""
 
 
-def damaged(where: Any, what: str) -> AnaplatDamagedStateError:
+def read_note(store: StateStore | None, key: str, what: str, read: Callable[[Any], T]) -> T | None:
+    """Return what an earlier attempt noted; None if it noted nothing, or if there is no store.
+
+    A note that is there and cannot be read never counts as none: what it tells of would be sent once more.
+
+    :param what: what the note must be, for the error
+    :param read: makes of the note what the caller needs; one that it cannot be made of is damaged
+    :raises AnaplatDamagedStateError: the note is damaged
+    """
+    if store is None:
+        return None
+    try:
+        note = store.get(key, _NONE)
+        if note is _NONE:
+            return None
+        json.dumps(note, ensure_ascii=False).encode()  # else it is nested too deeply, or holds half a character
+        return read(note)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        raise damaged(store, key, f"it is no {what}") from None
+
+
+def damaged(store: StateStore, key: str, what: str) -> AnaplatDamagedStateError:
     """Return the error that says which note cannot be used, and why."""
+    where = store.path(key) if isinstance(store, FolderStateStore) else f"the task state store (key {key!r})"
     return AnaplatDamagedStateError(
         f"What an earlier attempt noted in {where} cannot be used: {what}. Nothing was sent. Look on the "
-        "platform what it has created, restore the note, or remove it to begin anew; then clear the task."
+        "platform what that attempt has done there; restore the note, or remove it to begin anew; then clear the "
+        "task."
     )
 
 
@@ -51,7 +80,7 @@ class FolderStateStore:
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a value, or the default."""
-        path = self._path(key)
+        path = self.path(key)
         with named(path):
             try:
                 content = path.read_bytes()
@@ -60,11 +89,11 @@ class FolderStateStore:
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
-            raise damaged(path, "it is no JSON") from None
+            raise damaged(self, key, "it is no JSON") from None
 
     def set(self, key: str, value: Any) -> None:
         """Keep a value; a reader sees the old one or the new one, nothing between."""
-        path = self._path(key)
+        path = self.path(key)
         content = json.dumps(value, ensure_ascii=False).encode()
         with named(path):
             if hasattr(type(path), "fs"):
@@ -81,9 +110,10 @@ class FolderStateStore:
 
     def delete(self, key: str) -> None:
         """Forget a value."""
-        path = self._path(key)
+        path = self.path(key)
         with named(path):
             path.unlink(missing_ok=True)
 
-    def _path(self, key: str) -> Any:
+    def path(self, key: str) -> Any:
+        """Return the path of a value's file."""
         return self._folder / f"{key}.json"

@@ -145,7 +145,7 @@ def _read(path: Path) -> str:
 def _extra() -> dict[str, Any]:
     try:
         extra = json.loads(os.environ.get("ANAPLAT_EXTRA") or "{}")
-    except ValueError:  # whose text may hold a secret
+    except (ValueError, RecursionError):  # whose text may hold a secret
         extra = None
     if not isinstance(extra, dict):
         raise AnaplatSettingsError('ANAPLAT_EXTRA must be a JSON object, such as {"read_timeout": 600}.')

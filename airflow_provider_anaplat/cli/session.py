@@ -49,7 +49,7 @@ def json_object(name: str, text: str | None) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:  # whose text may hold a secret
+    except (ValueError, RecursionError):  # whose text may hold a secret
         value = None
     if not isinstance(value, dict):
         raise AnaplatRequestError(f"{name} must be a JSON object. Nothing was sent.")

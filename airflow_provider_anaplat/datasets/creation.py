@@ -21,7 +21,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
 )
-from airflow_provider_anaplat.state import StateStore
+from airflow_provider_anaplat.state import StateStore, read_note
 
 __all__ = [
     "Creation",
@@ -83,18 +83,19 @@ class Creation:
         :raises AnaplatDatasetExistsError: the name is taken and ``if_exists`` is ``fail``, or it is ambiguous
         :raises AnaplatOutcomeUnknownError: the answer was lost, and the dataset list does not show the dataset
         :raises AnaplatNotSeenError: the same, if ``in_doubt`` is ``resend``
+        :raises AnaplatDamagedStateError: what an earlier attempt noted cannot be read; nothing was sent
         :raises AnaplatError: the platform refuses, or does not answer
         """
-        noted = None if self._store is None else self._store.get(_KEY)
-        if noted and "created" in noted:
-            log.info("An earlier attempt of this DAG run has created dataset %s", noted["created"]["dsId"])
-            return CreationTask.model_validate(noted["created"])
-        own = self._look(noted["known"]) if noted else None
+        noted = read_note(self._store, _KEY, "note of a creation", _created_or_known)
+        if isinstance(noted, CreationTask):
+            log.info("An earlier attempt of this DAG run has created dataset %s", noted.ds_id)
+            return noted
+        own = None if noted is None else self._look(noted)
         if own is not None:
             return self._adopt(own, "an earlier attempt of this DAG run has created")
         namesakes = self._namesakes()
-        if noted:  # what appeared since the last look is not yet known
-            own = self._new(namesakes, noted["known"])
+        if noted is not None:  # what appeared since the last look is not yet known
+            own = self._new(namesakes, noted)
         elif self._store is None:
             own = self._own_by_time(namesakes)
         if own is not None:
@@ -206,8 +207,7 @@ class Creation:
 
     def _note_created(self, task: CreationTask) -> None:
         """Remember the result also after success, for a task that is cleared."""
-        fields = {"task_id", "ds_id", "status", "result"}
-        self._note({"created": task.model_dump(mode="json", by_alias=True, include=fields)})
+        self._note({"created": _plain(task)})
 
     def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatError:
         resend = self._wish.in_doubt == "resend"
@@ -227,6 +227,24 @@ class Creation:
     def _called(self) -> str:
         directory = self._wish.request.parent_dir_id
         return f"Dataset {self._wish.request.name!r} in " + (f"directory {directory}" if directory else "the root")
+
+
+def _created_or_known(note: Any) -> CreationTask | list[str]:
+    """Return what was created or, if only the intention was noted, the ids of the datasets of before."""
+    if "created" in note:
+        task = CreationTask.model_validate(note["created"])
+        if not task.ds_id.strip() or not _plain(task):  # which fails if its result is nested too deeply
+            raise ValueError("no creation")
+        return task
+    known = note["known"]
+    if not isinstance(known, list) or not all(isinstance(ds_id, str) for ds_id in known):
+        raise ValueError("no ids")
+    return known
+
+
+def _plain(task: CreationTask) -> dict[str, Any]:
+    fields = {"task_id", "ds_id", "status", "result"}
+    return task.model_dump(mode="json", by_alias=True, include=fields)
 
 
 def _ids(datasets: Iterable[Dataset]) -> str:

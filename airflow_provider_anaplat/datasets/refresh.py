@@ -20,7 +20,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
 )
-from airflow_provider_anaplat.state import StateStore
+from airflow_provider_anaplat.state import StateStore, read_note
 from airflow_provider_anaplat.waiting.states import State, StateTable
 
 __all__ = [
@@ -105,6 +105,7 @@ class Refresh:
 
         :raises AnaplatNotFoundError: the dataset is not in the list
         :raises AnaplatNeedsAPersonError: an update is already running, and ``if_running`` is ``fail``
+        :raises AnaplatDamagedStateError: what an earlier attempt noted cannot be read; nothing was sent
         :raises AnaplatOutcomeUnknownError: the answer was lost, and no update is seen
         :raises AnaplatNotSeenError: the same, if ``in_doubt`` is ``resend``
         :raises AnaplatError: the platform refuses, or does not answer
@@ -133,10 +134,9 @@ class Refresh:
         """Return what an earlier attempt noted before it asked; None if none has asked."""
         if self._store is None:
             return self._updated_since()
-        noted = self._store.get(_KEY)
-        if not isinstance(noted, dict) or noted["dataset"]["dsId"] != self._wish.ds_id:
+        asked = read_note(self._store, _KEY, "note of a refresh", _asked)
+        if asked is None or asked.dataset["dsId"] != self._wish.ds_id:
             return None
-        asked = Asked(**noted)
         log.info("An earlier attempt has asked for the refresh of dataset %s", self._wish.ds_id)
         if not asked.accepted:
             self._find_update(
@@ -237,3 +237,14 @@ class Refresh:
             asked.utime is None or dataset.utime > datetime.fromisoformat(asked.utime)
         )
         return later or dataset.status != asked.dataset["status"]
+
+
+def _asked(note: Any) -> Asked:
+    """Return what was noted, if all of it is what an attempt notes."""
+    asked = Asked(**note)
+    shown = Dataset.model_validate(asked.dataset).summary()
+    if asdict(asked) != note or shown != asked.dataset or asked.utime not in (None, shown["utime"]):
+        raise ValueError("no refresh")
+    if not isinstance(asked.task_id, str | None) or not isinstance(asked.accepted, bool):
+        raise TypeError("no refresh")
+    return asked

@@ -10,8 +10,10 @@ from airflow_provider_anaplat._airflow.metrics import AirflowMetrics
 from airflow_provider_anaplat._airflow.releases import BaseHook, connection_and_extra
 from airflow_provider_anaplat._airflow.shared_token import AskedOnLoop, SharedInVariable
 from airflow_provider_anaplat.client.names import check_one_given
+from airflow_provider_anaplat.errors import AnaplatSettingsError
 from airflow_provider_anaplat.hooks.layers import try_layers
 from airflow_provider_anaplat.hooks.settings import client_arguments, option_value
+from airflow_provider_anaplat.option_values import without_login
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
@@ -130,12 +132,16 @@ class AnaplatHook(BaseHook):
 
         :param key: the extra that holds its template, ``dataset_url`` or ``page_url``
         :param ids: what stands for the names in braces: ``dirId`` and ``dsId``, or ``pgId``
+        :returns: the address, without the user and the password that its template may hold
         :raises AnaplatSettingsError: the connection has no usable address or template
         """
         connection = self.get_connection(self.anaplat_conn_id)
         quoted = {name: quote(value, safe="") for name, value in ids.items()}
         template: str = option_value(key, connection.extra_dejson)
-        return template.format(base_url=_base_url(connection), **quoted)
+        try:
+            return without_login(template.format(base_url=_base_url(connection), **quoted))
+        except ValueError as error:
+            raise AnaplatSettingsError(f"The connection's extra {key!r} is unusable: {error}.") from None
 
     def base_url(self) -> str:
         """Return the platform's address.

@@ -126,7 +126,9 @@ class _PlanOperator(_PartitionedOperator):
             export = self.partitioned(context)
             unchanged = self.find_unchanged(self.last_by(export, ds_id), client, ds_id) is not None
             if self.if_unchanged == "return":
-                context["ti"].xcom_push(key=_FOUND, value=export.published_id() if unchanged else "")
+                found = export.published_id() if unchanged else ""
+                unchanged = bool(found)  # of a manifest that cannot be read, a commit would return nothing
+                context["ti"].xcom_push(key=_FOUND, value=found)
             if unchanged:
                 return []
             parts = export.plan(client, ds_id, self.partitions, self.page_size)

@@ -10,9 +10,12 @@ import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from airflow_provider_anaplat.client.client import AnaplatClient
+from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatRowCountError, AnaplatUnplannedError
 from airflow_provider_anaplat.output.files import (
     StagedFile,
@@ -43,6 +46,8 @@ __all__ = [
     "RowsOfPart",
 ]
 
+N = TypeVar("N", bound="_Note")
+
 _PLAN = "plan.json"
 _CLEAR = "Clear the whole task group, beginning with its plan."
 
@@ -59,6 +64,39 @@ class Partition:
     number: int
     offset: int
     rows: int
+
+
+class _Note(BaseModel):
+    """What is written down in a file, and may be damaged when it is read."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Plan(_Note):
+    id: str = Field(pattern="^[0-9A-Za-z]+-[0-9a-f]{16}$")
+    ds_id: str = Field(alias="dsId", min_length=1)
+    snapshot: Snapshot
+    parts: list[Partition]
+
+
+class _PartNote(_Note):
+    rows: int
+    bytes: int
+    fingerprint: str | None
+
+
+class _Manifest(_Note):
+    """What makes a manifest one of an export by several workers."""
+
+    ds_id: str = Field(alias="dsId", min_length=1)
+    format: str
+    version: int | None
+    utime: str | None
+    rows: int
+    bytes: int
+    columns: list[Column]
+    files: list[Part]
+    export: str = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -125,7 +163,7 @@ class PartitionedExport:
 
         :raises AnaplatUnplannedError: there is no plan
         """
-        return str(self._plan()["dsId"])
+        return self._planned().ds_id
 
     def export(self, client: AnaplatClient, how: RowsOfPart, partition: Partition) -> ExportSummary:
         """Export one partition to a part that waits for the commit; whatever an earlier attempt left is replaced.
@@ -134,16 +172,16 @@ class PartitionedExport:
         :raises AnaplatUnplannedError: there is no plan, or it has no such partition
         :raises AnaplatExportError: the rows are not whole, or cannot be written
         """
-        planned = self._plan()
-        if asdict(partition) not in planned["parts"]:
+        planned = self._planned()
+        if partition not in planned.parts:
             raise AnaplatUnplannedError(
                 f"The plan of the export to {self.folder} has no such partition: {partition}."
             )
-        last = partition.number == len(planned["parts"])  # shows rows beyond the platform's count
+        last = partition.number == len(planned.parts)  # shows rows beyond the platform's count
         query = replace(how.query, offset=partition.offset, max_rows=None if last else partition.rows)
-        waiting = self._staging / planned["id"]
+        waiting = self._staging / planned.id
         target = FileTarget(self.place.at(waiting / part_name(partition.number, self.place)))
-        plan = ExportPlan(query, target, how.on_cast_error, "fail", snapshot=_snapshot(planned))
+        plan = ExportPlan(query, target, how.on_cast_error, "fail", snapshot=planned.snapshot)
         summary = export_rows(client, plan)
         record = {"rows": summary.rows, "bytes": summary.bytes, "fingerprint": how.fingerprint}
         _write(waiting / f"{partition.number}.json", record)
@@ -163,10 +201,10 @@ class PartitionedExport:
         if manifest is not None:
             self._discard()
             return manifest
-        planned = self._plan()
-        snapshot = _snapshot(planned)
-        waiting = self._staging / planned["id"]
-        parts, fingerprints = self._exported(waiting, len(planned["parts"]))
+        planned = self._planned()
+        snapshot = planned.snapshot
+        waiting = self._staging / planned.id
+        parts, fingerprints = self._exported(waiting, len(planned.parts))
         rows = sum(part.rows for part in parts)
         if rows != snapshot.row_count:
             raise AnaplatRowCountError(
@@ -179,16 +217,16 @@ class PartitionedExport:
             # They also stay where they are, for a commit that is broken off here.
             files = {part.path: copy_file(waiting / part.path, self.folder / part.path) for part in parts}
             remove_other_parts(self.folder, files)
-        manifest = {**manifest_of(planned["dsId"], snapshot, self.place.sink, parts), "export": planned["id"]}
+        manifest = {**manifest_of(planned.ds_id, snapshot, self.place.sink, parts), "export": planned.id}
         files |= publish_manifest(self.folder, manifest)
         if note is not None:
-            note(Committed(planned["dsId"], _summary(manifest, snapshot, files), fingerprints))
+            note(Committed(planned.ds_id, _summary(manifest, snapshot, files), fingerprints))
         self._discard()
         return manifest
 
     def published_id(self) -> str:
         """Return what names the export that the folder holds; nothing if it holds none by several workers."""
-        return str((_read(self.folder / MANIFEST) or {}).get("export", ""))
+        return str((self._manifest() or {}).get("export", ""))
 
     def published(self, export_id: str) -> dict[str, Any]:
         """Return the manifest of the export that the plan has found.
@@ -196,8 +234,8 @@ class PartitionedExport:
         :param export_id: what names it
         :raises AnaplatUnplannedError: it is no longer there
         """
-        manifest: dict[str, Any] = _read(self.folder / MANIFEST) or {}
-        if manifest.get("export") != export_id:
+        manifest = self._manifest()
+        if manifest is None or manifest["export"] != export_id:
             raise AnaplatUnplannedError(
                 f"What the plan found in {self.folder} is gone: another export may be writing there. {_CLEAR}"
             )
@@ -216,26 +254,55 @@ class PartitionedExport:
         """Return the parts that wait, and the fingerprints of how they were exported."""
         exported, fingerprints = [], set()
         for number in range(1, parts + 1):
-            record = _read(waiting / f"{number}.json")
+            record = self._noted(waiting / f"{number}.json", _PartNote)
             if record is None:
                 raise AnaplatUnplannedError(
                     f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
                     "that part's task, or the whole task group, beginning with its plan."
                 )
-            exported.append(Part(part_name(number, self.place), record["rows"], record["bytes"]))
-            fingerprints.add(record["fingerprint"])
+            exported.append(Part(part_name(number, self.place), record.rows, record.bytes))
+            fingerprints.add(record.fingerprint)
         return exported, fingerprints
 
     def _published_by_plan(self) -> dict[str, Any] | None:
         """Return the manifest, if it is that of the last plan of this export."""
-        manifest: dict[str, Any] = _read(self.folder / MANIFEST) or {}
-        plan = _read(self._staging / _PLAN)
-        export = str(manifest.get("export"))
-        ours = export.startswith(f"{self.key}-") if plan is None else export == plan["id"]
+        manifest, plan = self._manifest(), self._plan()
+        if manifest is None:
+            return None
+        export = manifest["export"]
+        ours = export.startswith(f"{self.key}-") if plan is None else export == plan.id
         return manifest if ours else None
 
-    def _plan(self) -> dict[str, Any]:
-        plan: dict[str, Any] | None = _read(self._staging / _PLAN)
+    def _manifest(self) -> dict[str, Any] | None:
+        """Return the folder's manifest; None if it is missing, damaged, or of anything but such an export.
+
+        A commit replaces whatever manifest there is, so one that it cannot read need not stop it.
+        """
+        content = _content(self.folder / MANIFEST)
+        if content is None:
+            return None
+        try:
+            _Manifest.model_validate_json(content)
+        except ValidationError:
+            return None
+        manifest: dict[str, Any] = json.loads(content)
+        return manifest
+
+    def _plan(self) -> _Plan | None:
+        return self._noted(self._staging / _PLAN, _Plan)
+
+    def _noted(self, path: Any, kind: type[N]) -> N | None:
+        """Return what this export has noted in a file; None if it has noted nothing."""
+        content = _content(path)
+        try:
+            return None if content is None else kind.model_validate_json(content)
+        except ValidationError:
+            raise AnaplatUnplannedError(
+                f"{path} is damaged, so the export to {self.folder} cannot go on. Nothing was published. {_CLEAR}"
+            ) from None
+
+    def _planned(self) -> _Plan:
+        plan = self._plan()
         if plan is None:
             raise AnaplatUnplannedError(
                 f"There is no plan of the export to {self.folder}: all workers must reach the same folder. "
@@ -252,12 +319,13 @@ def _write(path: Any, content: dict[str, Any]) -> None:
     write_file(path, json.dumps(content).encode())
 
 
-def _read(path: Any) -> Any:
+def _content(path: Any) -> bytes | None:
     with named(path):
         try:
-            return json.loads(path.read_bytes())
+            content: bytes = path.read_bytes()
         except FileNotFoundError:
             return None
+    return content
 
 
 def _summary(manifest: dict[str, Any], snapshot: Snapshot, files: Mapping[str, str | None]) -> ExportSummary:
@@ -277,8 +345,3 @@ def _split(rows: int, partitions: int, page_size: int) -> Iterator[Partition]:
     for number in range(min(partitions, pages)):
         first, end = (pages * n // min(partitions, pages) * page_size for n in (number, number + 1))
         yield Partition(number + 1, first, min(end, rows) - first)
-
-
-def _snapshot(plan: dict[str, Any]) -> Snapshot:
-    fields = plan["snapshot"]
-    return Snapshot(**{**fields, "columns": tuple((name, fd_type) for name, fd_type in fields["columns"])})

@@ -9,10 +9,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from airflow_provider_anaplat._version import __version__
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.output.files import identity_of, write_file
 from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.targets import parts_in
@@ -29,8 +32,6 @@ IfUnchanged = Literal["export", "skip", "return"]
 
 # What says how rows are asked for, and not which.
 _HOW = ("page_size", "concurrency", "memory_mb")
-_KEYS = {"fingerprint", "snapshot", "files", "summary", "by"}
-_SUMMARY = ("rows", "columns", "version", "utime", "bytes", "parent_dir_id")
 
 
 def fingerprint(client: AnaplatClient, query: RowQuery, written: Mapping[str, Any]) -> str:
@@ -65,6 +66,27 @@ class LastWork(Protocol):
 
     def find_unchanged(self, client: AnaplatClient) -> ExportSummary | None:
         """Return what it came to, if another time would write the same; None if nobody can tell."""
+
+
+class _Noted(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Summary(_Noted):
+    rows: int
+    columns: int
+    version: int | None
+    utime: str | None
+    bytes: int | None
+    parent_dir_id: str | None
+
+
+class _Note(_Noted):
+    fingerprint: str
+    snapshot: Snapshot | None
+    files: dict[str, str | None] = Field(min_length=1)
+    summary: _Summary
+    by: str | None
 
 
 @dataclass(frozen=True)
@@ -102,14 +124,14 @@ class LastExport:
         :raises AnaplatError: the platform does not answer with success
         """
         note = self._note()
-        if note is None or note["fingerprint"] != self.fingerprint(client) or not self._has_files(note["files"]):
+        if note is None or note.fingerprint != self.fingerprint(client) or not self._has_files(note.files):
             return None
-        if note["by"] is not None and note["by"] == self.by:
+        if note.by is not None and note.by == self.by:
             return None
         present = present_state(client, self.query)
-        if present is None or _plain(asdict(present.snapshot)) != note["snapshot"]:
+        if present is None or present.snapshot != note.snapshot:
             return None
-        return ExportSummary(**note["summary"], snapshot=present.snapshot)
+        return ExportSummary(**note.summary.model_dump(), snapshot=present.snapshot)
 
     def note(self, client: AnaplatClient, summary: ExportSummary) -> None:
         """Note what was written.
@@ -123,7 +145,7 @@ class LastExport:
             "files": {
                 name: identity or identity_of(self._folder / name) for name, identity in summary.files.items()
             },
-            "summary": {name: getattr(summary, name) for name in _SUMMARY},
+            "summary": {name: getattr(summary, name) for name in _Summary.model_fields},
             "by": self.by,
         }
         write_file(self._place_of_note, json.dumps(note, ensure_ascii=False).encode())
@@ -157,19 +179,9 @@ class LastExport:
         whole = all(identity and identity_of(self._folder / name) == identity for name, identity in noted.items())
         return whole and (not self.split or parts_in(self._folder) <= noted.keys())
 
-    def _note(self) -> dict[str, Any] | None:
+    def _note(self) -> _Note | None:
         """Return the note; None if there is none that can be read."""
         try:
-            note = json.loads(self._place_of_note.read_bytes())
-        except (OSError, ValueError):
+            return _Note.model_validate_json(self._place_of_note.read_bytes())
+        except (OSError, ValidationError):
             return None
-        if not isinstance(note, dict) or note.keys() != _KEYS:
-            return None
-        files, summary = note["files"], note["summary"]
-        whole = isinstance(files, dict) and isinstance(summary, dict) and summary.keys() == set(_SUMMARY)
-        return note if whole and files else None
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON gives it back."""
-    return json.loads(json.dumps(value))

@@ -10,6 +10,7 @@ import hashlib
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.sql.session import PARAMETER, Session
 
 __all__ = [
@@ -105,6 +106,7 @@ class _Lines:
 
         :param fingerprint: that it must have; by default, any
         :param not_by: whose it must not be; by default, anybody's
+        :raises AnaplatDamagedStateError: it cannot be read
         """
         if not self.exists():
             return None
@@ -121,7 +123,16 @@ class _Lines:
             query += f" AND ({self._quoted['run_id']} IS NULL OR {' OR '.join(others)})"
             parameters += not_by
         for ds_id, rows, columns, version, utime in self._session.rows(query, parameters):
-            return RecordedLoad(ds_id, int(rows), int(columns), None if version is None else int(version), utime)
+            try:
+                return RecordedLoad(
+                    ds_id, int(rows), int(columns), None if version is None else int(version), utime
+                )
+            except (TypeError, ValueError):
+                raise AnaplatDamagedStateError(
+                    f"The line of table {self._table} whose load_id is {self._load_id} cannot be read: a number "
+                    "in it is missing or is none. Nothing was loaded. Look whether the rows of that load are "
+                    "there; correct the line, or remove it to load anew; then clear the task."
+                ) from None
         return None
 
     def insert(self, **values: Any) -> None:
@@ -186,6 +197,13 @@ class TableNote(_Lines):
     def __init__(self, session: Session, schema: str | None, target: str) -> None:
         super().__init__(session, schema, _sha256("table", target.casefold()))
         self._target = target
+
+    def find(self, fingerprint: str | None = None, not_by: LoadKey | None = None) -> RecordedLoad | None:
+        """Return the line, if it is there and can be read: without it, the table is loaded again."""
+        try:
+            return super().find(fingerprint, not_by)
+        except AnaplatDamagedStateError:
+            return None
 
     def prepare(self) -> None:
         """See that the line is there."""

@@ -186,6 +186,7 @@ class SqlTarget:
         self._refuse_to_reach_others()
         self.session.run(f"DELETE FROM {self._name}")
         self._refuse_to_reach_others()  # MariaDB lets a foreign key be added meanwhile
+        self._refuse_to_keep_rows()
 
     def _refuse_to_reach_others(self) -> None:
         reached = self._dialect.reaches(self.session, self.schema, self.table)
@@ -196,6 +197,16 @@ class SqlTarget:
                 f"To replace the rows of {self} would delete or change rows of other tables: {shown}{more}. Use "
                 "mode='upsert', which deletes nothing, or name a table that nothing depends on, or let these "
                 "foreign keys be ON DELETE NO ACTION. Nothing was changed."
+            )
+
+    def _refuse_to_keep_rows(self) -> None:
+        """See that DELETE has deleted all rows: a trigger, a rule or a policy of the table may have kept some."""
+        [(kept,)] = self.session.rows(f"SELECT COUNT(*) FROM {self._name}")
+        if kept:
+            raise AnaplatLoadError(
+                f"{kept:,} rows of {self} were not deleted and would stay beside the new ones, so the load was "
+                "rolled back. A trigger, a rule or row-level security of the table keeps them; remove that, use "
+                "mode='upsert', or load another table."
             )
 
     def _insert(self, frames: Iterator[pl.DataFrame], names: Names, into: str) -> int:

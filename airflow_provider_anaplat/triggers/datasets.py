@@ -10,6 +10,7 @@ from airflow.triggers.base import TriggerEvent
 
 from airflow_provider_anaplat._airflow.releases import BaseEventTrigger
 from airflow_provider_anaplat.client.names import check_one_given, id_of
+from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
 from airflow_provider_anaplat.triggers.poller import Watch
@@ -189,8 +190,18 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
                 self.log.warning("Asking Airflow what was seen of dataset %s: %s", self._called, error)
                 await asyncio.sleep(self.poll_interval)
             else:
-                return seen if isinstance(seen, str) else None
+                return self._understood(seen)
         return None
+
+    def _understood(self, seen: Any) -> str | None:
+        """Return what was kept, if that is a moment or nothing (""); anything else would keep all events back."""
+        try:
+            if seen:
+                moment("utime", seen)
+        except AnaplatRequestError:
+            self.log.warning("What was seen of dataset %s cannot be read: this look is the first", self._called)
+            return None
+        return seen if isinstance(seen, str) else None
 
     async def _remember(self, seen: str | None) -> None:
         store = getattr(self, "asset_state_store", None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
+from airflow_provider_anaplat.client._http.redaction import without_half_characters
 from airflow_provider_anaplat.client.models import NewUser
 from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceChangedError
 from airflow_provider_anaplat.users.sources import BadRow, UserSource
@@ -45,7 +47,7 @@ class CheckedUsers:
             try:
                 user = None if isinstance(fields, BadRow) else NewUser.model_validate(fields)
                 waiting.remove(_hash(user))
-            except (ValidationError, KeyError):
+            except (ValueError, KeyError):  # also of half a character, which has no hash
                 user = None
             if user is None:
                 place = self._source.prefix.format(number).rstrip("., ")
@@ -100,6 +102,9 @@ def examined(source: UserSource) -> Iterator[tuple[NewUser | None, list[str]]]:
             found = error.errors(include_input=False, include_url=False)
             yield None, [_problem(place, ".".join(map(str, one["loc"])), one["msg"]) for one in found]
             continue
+        if halves := _fields_with_halves(user):
+            yield None, [_problem(place, name, "half of a character (an unpaired surrogate)") for name in halves]
+            continue
         if (first := first_place.setdefault(user.login_id, number)) == number:
             yield user, []
         else:
@@ -107,8 +112,27 @@ def examined(source: UserSource) -> Iterator[tuple[NewUser | None, list[str]]]:
             yield user, [_problem(place, "loginId", f"the same as that of {same}")]
 
 
+def _fields_with_halves(user: NewUser) -> list[str]:
+    """Return the fields that hold an unpaired surrogate, which JSON can escape and no text can hold."""
+    try:
+        user.model_dump_json()
+        "".join(user.user_defined_properties or ()).encode()  # which it lets pass as keys
+    except ValueError:
+        return [name for name, value in user.model_dump(by_alias=True).items() if _has_half(value)]
+    return []
+
+
+def _has_half(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_has_half(item) for pair in value.items() for item in pair)
+    if isinstance(value, list):
+        return any(map(_has_half, value))
+    return isinstance(value, str) and without_half_characters(value) != value
+
+
 def _problem(place: str, field: str, problem: str) -> str:
-    return f"{place}{field}: {problem}" if field else f"{place.rstrip('., ')}: {problem}"
+    # A field that no user has may be called anything.
+    return without_half_characters(f"{place}{field}: {problem}" if field else f"{place.rstrip('., ')}: {problem}")
 
 
 def _hash(user: NewUser | None) -> int:

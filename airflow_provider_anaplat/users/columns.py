@@ -41,6 +41,8 @@ def _text(value: Any) -> Any:
 
 
 def _flag(value: Any) -> Any:
+    if isinstance(value, list | dict):  # however deep
+        return value
     word = str(value).strip().lower()
     return True if word in _TRUE else False if word in _FALSE else value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from airflow_provider_anaplat.state import StateStore, damaged
+from airflow_provider_anaplat.state import StateStore, damaged, read_note
 
 __all__ = [
     "UserLedger",
@@ -88,17 +88,17 @@ class UserLedger:
             self._store.set(_KEY.format(self._next), _entry(state, login_ids))
 
     def _read_all(self, store: StateStore) -> None:
-        last = store.get(_LAST_KEY, 0)
-        if not isinstance(last, int):
-            raise damaged(_LAST_KEY, "it is no number")
-        while (entry := store.get(_KEY.format(self._next))) is not None or self._next <= last:
-            if not _is_entry(entry):
-                what = "it is missing" if entry is None else "it is no note of a batch of users"
-                raise damaged(_KEY.format(self._next), what)
+        last = read_note(store, _LAST_KEY, "number", _number) or 0
+        while (entry := self._read_batch(store)) is not None or self._next <= last:
+            if entry is None:
+                raise damaged(store, _KEY.format(self._next), "it is missing")
             if entry["state"] == "refused":
                 return
             self._read(self._next, entry)
             self._next += 1
+
+    def _read_batch(self, store: StateStore) -> dict[str, Any] | None:
+        return read_note(store, _KEY.format(self._next), "note of a batch of users", _batch)
 
     def _read(self, number: int, entry: Any) -> None:
         if entry["state"] == "in doubt":
@@ -112,7 +112,15 @@ def _entry(state: str, login_ids: Sequence[str]) -> dict[str, Any]:
     return {"state": state, "loginIds": list(login_ids)}
 
 
-def _is_entry(entry: Any) -> bool:
-    if not (isinstance(entry, dict) and entry.get("state") in _STATES and isinstance(entry.get("loginIds"), list)):
-        return False
-    return all(isinstance(login_id, str) for login_id in entry["loginIds"])
+def _batch(note: Any) -> dict[str, Any]:
+    state, login_ids = note["state"], note["loginIds"]
+    whole = isinstance(login_ids, list) and all(isinstance(login_id, str) for login_id in login_ids)
+    if state not in _STATES or not whole:
+        raise ValueError("no note of a batch of users")
+    return _entry(state, login_ids)
+
+
+def _number(note: Any) -> int:
+    if type(note) is not int or note < 1:
+        raise ValueError("no number of a batch")
+    return note

@@ -220,6 +220,8 @@ def _json_row(line: bytes) -> Mapping[str, Any] | BadRow:
         fields = json.loads(line)
     except ValueError:  # whose text may hold the line
         return BadRow("the line is not JSON")
+    except RecursionError:
+        return BadRow("the line is nested too deeply")
     if not isinstance(fields, dict):
         return BadRow("the line is no JSON object")
     try:

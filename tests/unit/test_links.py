@@ -12,7 +12,7 @@ import pytest
 from conftest import numbers
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.links import AnaplatDatasetLink, AnaplatPageLink
+from airflow_provider_anaplat.links import AnaplatDatasetLink, AnaplatLink, AnaplatPageLink
 from airflow_provider_anaplat.operators.datasets import AnaplatCreateDatasetOperator
 from airflow_provider_anaplat.operators.refresh import AnaplatRefreshDatasetOperator
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
@@ -99,6 +99,41 @@ def test_the_connections_templates(connect: Connect, simulator: Simulator) -> No
     sensor = AnaplatDatasetTaskSensor(task_id="wait", ds_id="ds1")
     sensor.execute({})
     assert of(sensor) == "https://web.example.com/?ds=ds1"
+
+
+@pytest.mark.parametrize(
+    "userinfo",
+    ["ann:hunter2hunter2@", "hunter2@", "ann:hunter2@x@", "ann:hunter2\\@", ":hunter2@", "{dsId}:hunter2@"],
+)
+@pytest.mark.parametrize("link", [AnaplatDatasetLink(), AnaplatPageLink()], ids=lambda link: str(link.name))
+def test_a_password_in_a_template_is_in_no_link(
+    connect: Connect, simulator: Simulator, link: AnaplatLink, userinfo: str
+) -> None:
+    name = "dsId" if link.template == "dataset_url" else "pgId"
+    userinfo = userinfo.replace("dsId", name)
+    connect(simulator, extra={link.template: f"https://{userinfo}web.example.com:8443/@a/?id={{{name}}}"})
+    operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
+    task = Task()
+    context: Any = {"ti": task}
+
+    link.note(operator, context, {name: "a@b"})
+
+    assert of(operator, link) == "https://web.example.com:8443/@a/?id=a%40b"
+    assert task.xcoms == {link.xcom_key: of(operator, link)}
+
+
+@pytest.mark.parametrize("userinfo", ["ann:hunter2/x@", "ann:hunter2#@", "ann:hunter2?@"])
+def test_what_may_be_a_password_in_another_place_is_no_link(
+    connect: Connect, simulator: Simulator, userinfo: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    connect(simulator, extra={"dataset_url": f"https://{userinfo}web.example.com/{{dsId}}"})
+    operator = SimpleNamespace(anaplat_conn_id="anaplat_default", log=logging.getLogger("links"))
+
+    AnaplatDatasetLink().note(operator, {}, {"dsId": "ds1"})
+
+    assert not hasattr(operator, "anaplat_links")
+    assert "The connection's extra 'dataset_url' is unusable: it must have a host" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 def test_a_link_that_cannot_be_is_said_and_fails_nothing(

@@ -73,7 +73,13 @@ def test_an_updated_dataset_is_loaded(
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode["mode"])
 @pytest.mark.parametrize(
-    "change", ["DELETE FROM sales WHERE n = 7", "DROP TABLE sales", "DELETE FROM anaplat_loads"]
+    "change",
+    [
+        "DELETE FROM sales WHERE n = 7",
+        "DROP TABLE sales",
+        "DELETE FROM anaplat_loads",
+        "UPDATE anaplat_loads SET row_count = NULL",
+    ],
 )
 def test_a_table_that_has_lost_rows_is_loaded(db: Database, once: Any, mode: dict[str, Any], change: str) -> None:
     once("monday", **mode)

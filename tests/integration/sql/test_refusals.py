@@ -198,6 +198,95 @@ def test_a_trigger_that_keeps_rows_away(postgres: Database, load: Any) -> None:
         load()
 
 
+KEPT = {
+    "sqlite": {
+        "a trigger that cancels": ["CREATE TRIGGER keep BEFORE DELETE ON sales BEGIN SELECT RAISE(IGNORE); END"],
+        "a trigger that restores": [
+            "CREATE TRIGGER keep AFTER DELETE ON sales BEGIN INSERT INTO sales VALUES (old.n, old.half); END"
+        ],
+    },
+    "postgres": {
+        "a trigger that cancels": [
+            "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN IF old.n = 9 THEN RETURN NULL; END IF; RETURN old; END'",
+            "CREATE TRIGGER keep BEFORE DELETE ON sales FOR EACH ROW EXECUTE FUNCTION keep()",
+        ],
+        "a trigger that restores": [
+            "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN INSERT INTO sales VALUES (9, 0); RETURN NULL; END'",
+            "CREATE TRIGGER keep AFTER DELETE ON sales EXECUTE FUNCTION keep()",
+        ],
+        "a rule": ["CREATE RULE keep AS ON DELETE TO sales DO INSTEAD NOTHING"],
+        "a rule for some": ["CREATE RULE keep AS ON DELETE TO sales WHERE old.n = 9 DO INSTEAD NOTHING"],
+    },
+}
+
+
+@pytest.mark.parametrize(("database", "by"), [(name, by) for name, ways in KEPT.items() for by in ways])
+def test_rows_that_are_kept_by(database: str, by: str, request: pytest.FixtureRequest, load: Any) -> None:
+    db: Database = request.getfixturevalue(database)
+    db.run(
+        "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
+        "INSERT INTO sales VALUES (8, 0), (9, 0)",
+        *KEPT[database][by],
+    )
+
+    with pytest.raises(AnaplatLoadError, match=r"[12] rows of table .sales. were not deleted.*rolled back"):
+        load()
+
+    assert db.rows("SELECT n FROM sales ORDER BY n") == [(8,), (9,)]
+    load(mode="append")
+    assert db.rows("SELECT COUNT(*) FROM sales") == [(5,)]
+
+
+def test_a_trigger_that_refuses_a_delete(mysql: Database, load: Any) -> None:
+    """It is all that a trigger can do against it here."""
+    mysql.run(
+        "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
+        "INSERT INTO sales VALUES (9, 0)",
+        "CREATE TRIGGER keep BEFORE DELETE ON sales FOR EACH ROW SIGNAL SQLSTATE '45000'",
+    )
+
+    with pytest.raises(AnaplatLoadError, match=r"says: .*45000"):
+        load()
+
+    assert mysql.rows("SELECT n FROM sales") == [(9,)]
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        ["FOR ALL USING (n <> 9) WITH CHECK (true)"],
+        ["FOR SELECT USING (true)", "FOR INSERT WITH CHECK (true)", "FOR DELETE USING (n <> 9)"],
+        ["FOR INSERT WITH CHECK (true)"],
+    ],
+    ids=str,
+)
+def test_rows_that_a_policy_protects_from_the_user_who_loads(
+    postgres: Database, load: Any, monkeypatch: pytest.MonkeyPatch, policies: list[str]
+) -> None:
+    role = f"{postgres.schema}_loader"
+    postgres.run(
+        "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
+        "INSERT INTO sales VALUES (8, 0), (9, 0)",
+        "ALTER TABLE sales ENABLE ROW LEVEL SECURITY",
+        *[f"CREATE POLICY p{number} ON sales {policy}" for number, policy in enumerate(policies)],
+        f"CREATE ROLE {role} LOGIN PASSWORD 's3cret-pass'",
+        f"GRANT USAGE, CREATE ON SCHEMA {postgres.schema} TO {role}",
+        f"GRANT ALL ON sales TO {role}",
+    )
+    fields = {**postgres.fields, "login": role, "password": "s3cret-pass"}
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
+    try:
+        # If it hides them, too, the database takes no COPY into the table.
+        with pytest.raises(AnaplatLoadError, match=r"(?i)1 rows .* not deleted.*row-level|COPY .* row-level"):
+            load()
+    finally:
+        postgres.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+    assert postgres.rows("SELECT n FROM sales ORDER BY n") == [(8,), (9,)]
+
+
 @pytest.mark.parametrize("cell", ["NaN", "inf"])
 def test_numbers_that_are_none(each: Database, load: Any, dataset: Any, cell: str) -> None:
     dataset.table = Table.of_rows([("d", "DOUBLE")], [[cell]])

@@ -189,6 +189,17 @@ def test_what_was_appended_is_not_appended_again(each: Database, load: Any, simu
     assert (dag, run, task, index, target, ds_id, int(rows)) == ("dag", "run", "load", -1, "sales", "ds1", 30)
 
 
+@pytest.mark.parametrize("damaged", ["row_count", "column_count"])
+def test_where_its_line_is_damaged_nothing_is_appended(db: Database, load: Any, damaged: str) -> None:
+    load("run", mode="append")
+    db.run(f"UPDATE anaplat_loads SET {damaged} = NULL")
+
+    with pytest.raises(AirflowFailException, match=r"anaplat_loads.* cannot be read.*Nothing was loaded"):
+        load("run", mode="append")
+
+    assert stored(db) == LOADED
+
+
 def test_until_its_line_is_deleted_or_its_table_dropped(each: Database, load: Any) -> None:
     load("run", mode="append")
     each.run("DELETE FROM anaplat_loads")

@@ -46,6 +46,7 @@ def test_a_token_comes_from_the_environment_or_a_file(
         ({"ANAPLAT_URL": f"https://user:{TOKEN}@example.com"}, "host is no address"),
         ({"ANAPLAT_EXTRA": f'["{TOKEN}"]'}, "ANAPLAT_EXTRA must be"),
         ({"ANAPLAT_EXTRA": TOKEN}, "ANAPLAT_EXTRA must be"),
+        ({"ANAPLAT_EXTRA": "[" * 50_000}, "ANAPLAT_EXTRA must be"),
         ({"ANAPLAT_EXTRA": f'{{"read_timeout": "{TOKEN}"}}'}, "'read_timeout' is unusable"),
     ],
 )

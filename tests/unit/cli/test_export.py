@@ -68,6 +68,7 @@ def test_the_options_are_those_of_the_operator(simulator: Simulator, anaplat: An
         (["numbers.xlsx"], "end FILE in one of .csv, .ndjson, .jsonl, .parquet, or set --format to one of"),
         (["numbers.csv", "--filter", "[1]"], "--filter must be a JSON object"),
         (["numbers.csv", "--filter", "{"], "--filter must be a JSON object"),
+        (["numbers.csv", "--filter", "[" * 50_000], "--filter must be a JSON object"),
         (["numbers.csv", "--sort-by", "nothing"], "nothing"),
         (["numbers.csv", "--max-rows", "-1"], "max_rows"),
     ],

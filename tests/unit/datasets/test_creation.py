@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, TableQuery
 from airflow_provider_anaplat.datasets.creation import Creation, Wish
-from airflow_provider_anaplat.errors import AnaplatDatasetExistsError
+from airflow_provider_anaplat.errors import AnaplatDamagedStateError, AnaplatDatasetExistsError
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 from airflow_provider_anaplat.simulator.replies import Fault
 from airflow_provider_anaplat.state import FolderStateStore
@@ -298,6 +299,38 @@ def test_outside_of_a_dag_run_nothing_is_its_own(forgetful: Run) -> None:
     forgetful.add(age=-60)
     forgetful.attempt(if_exists="create", since=None)
     assert forgetful.created == 2
+
+
+DEEP = [
+    *[
+        pytest.param(f'{{"known": {"[" * depth}{"]" * depth}}}', id=f"{depth} deep")
+        for depth in (500, 1_000, 100_000)
+    ],
+    pytest.param('{"created": {"dsId": "ds1", "result": ' + '{"a":' * 500 + "1" + "}" * 502, id="a deep result"),
+]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "", "null", "7", "0", "false", '""', '"created"', '"known"', "[]", '["created"]', "{}", '{"known": null}',
+        '{"known": "ds1"}', '{"known": [1]}', '{"known": {"ds1": 1}}', '{"created": null}', '{"created": "ds1"}',
+        '{"created": {}}', '{"created": {"dsId": null}}', '{"created": {"dsId": 1}}', '{"created": {"dsId": " "}}',
+        '{"created": {"dsId": "ds1", "status": 1}}', r'{"created": {"dsId": "\ud800"}}', r'{"known": ["\ud800"]}',
+        *DEEP,
+    ],
+)  # fmt: skip
+def test_a_damaged_note_is_no_reason_to_create_another(remembering: Run, note: str) -> None:
+    assert remembering.folder
+    path = remembering.folder / "anaplat_dataset.json"
+    path.write_text(note)
+
+    with pytest.raises(AnaplatDamagedStateError, match=rf"{re.escape(str(path))}.*Look on .*remove it"):
+        remembering.attempt(if_exists="create")
+
+    assert remembering.platform.ledger == []
+    path.unlink()
+    assert remembering.attempt().ds_id == "ds1"
 
 
 def wait_until(true: Callable[[], bool]) -> None:

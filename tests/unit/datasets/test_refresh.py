@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.tasks import RefreshCall
 from airflow_provider_anaplat.datasets.refresh import Asked, Refresh, RefreshWish
 from airflow_provider_anaplat.errors import (
+    AnaplatDamagedStateError,
     AnaplatNeedsAPersonError,
     AnaplatNotFoundError,
     AnaplatNotSeenError,
@@ -186,6 +188,70 @@ def test_a_word_that_is_none(wrong: dict[str, str]) -> None:
 def test_an_id_that_is_none(ds_id: str) -> None:
     with pytest.raises(AnaplatRequestError, match="cannot be an id"):
         RefreshCall().operation(ds_id)
+
+
+NOTED: dict[str, Any] = {
+    "dataset": {
+        "dsId": "ds1", "name": "sales", "parentDirId": None, "status": "FINISHED", "rowCount": 4, "colCount": 2,
+        "ctime": None, "utime": "2026-03-01 12:00:00+0000",
+    },
+    "utime": "2026-03-01 12:00:00+0000",
+    "task_id": None,
+    "accepted": True,
+}  # fmt: skip
+
+
+def without(key: str, *, of_dataset: bool = False) -> str:
+    note = json.loads(json.dumps(NOTED))
+    del (note["dataset"] if of_dataset else note)[key]
+    return json.dumps(note)
+
+
+def with_(values: dict[str, Any], *, of_dataset: bool = False) -> str:
+    return json.dumps(NOTED | ({"dataset": NOTED["dataset"] | values} if of_dataset else values))
+
+
+DEEP = [
+    pytest.param(f'{{"dataset": {"[" * depth}{"]" * depth}}}', id=f"{depth} deep")
+    for depth in (500, 1_000, 100_000)
+]
+NO_TEXT: list[Any] = [-7.5, [], {"a": []}, "\ud800"]
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "", "null", "7", "0", '""', '"dataset"', "[]", '["dataset"]', "{}", '{"dataset": {"dsId": "ds1"}}',
+        '{"dataset": {}}', '{"dataset": "ds1"}', '{"dataset": null}', *DEEP,
+        *[without(key) for key in NOTED],
+        *[without(key, of_dataset=True) for key in NOTED["dataset"]],
+        *[with_({key: value}) for key in NOTED for value in NO_TEXT],
+        *[with_({key: value}, of_dataset=True) for key in NOTED["dataset"] for value in NO_TEXT],
+        *[with_({key: "x"}) for key in ("dataset", "utime", "accepted", "more")],
+        *[with_({key: "2026-03-01 12:00:00"}, of_dataset=True) for key in ("utime", "more")],
+    ],
+)  # fmt: skip
+def test_a_damaged_note_is_no_reason_to_ask_again(
+    refresh: Any, simulator: Simulator, tmp_path: Path, note: str
+) -> None:
+    path = tmp_path / "anaplat_refresh.json"
+    path.write_text(note)
+
+    with pytest.raises(AnaplatDamagedStateError, match=rf"{re.escape(str(path))}.*Look on .*remove it"):
+        refresh().ask()
+
+    assert simulator.ledger == []
+
+
+def test_a_whole_note_is_one_of_this_refresh_or_of_none(
+    refresh: Any, simulator: Simulator, tmp_path: Path
+) -> None:
+    simulator.platform.add_dataset("other", TEXTS)
+    (tmp_path / "anaplat_refresh.json").write_text(json.dumps(NOTED))
+
+    assert refresh().ask() == Asked(**NOTED)
+    assert asked(simulator) == 0
+    assert refresh(ds_id="ds2").ask().dataset["dsId"] == "ds2"
 
 
 NOON, LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:00:05Z"

@@ -84,6 +84,7 @@ def test_an_empty_extra_is_as_if_not_given(empty: Any) -> None:
         ("proxies", "http://proxy"),
         ("proxies", ["x"]),
         ("user_token", 5),
+        pytest.param("proxies", "[" * 100_000, id="nested too deeply"),
     ],
 )
 def test_an_unusable_extra_is_named(key: str, value: Any) -> None:

@@ -28,6 +28,7 @@ from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
 from airflow_provider_anaplat.simulator import Simulator, replies
 
 Export = Callable[..., dict[str, Any]]
+DEEP = [pytest.param(b"[" * depth + b"]" * depth, id=f"{depth} deep") for depth in (1_000, 100_000)]
 
 
 @pytest.fixture(autouse=True)
@@ -234,13 +235,23 @@ def test_what_another_user_may_see_is_exported(tmp_path: Path) -> None:
     assert last.fingerprint(AnaplatClient("https://bi.example.com", **users[0])) == fingerprints[0]
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"files": {}}', b"\xff", "without a summary"])
-def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | str) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"", b"{", b"[]", b"null", b'{"files": {}}', b"\xff", *DEEP, {"summary": {}}, {"summary": []},
+        {"summary": {"rows": "x"}}, {"files": []}, {"files": {"rows.csv": 1}}, {"snapshot": []}, {"by": {}},
+        {"fingerprint": None},
+    ],
+)  # fmt: skip
+def test_a_damaged_note_is_none(export: Export, tmp_path: Path, damage: bytes | dict[str, Any]) -> None:
     export()
-    (note,) = tmp_path.glob(".anaplat-export-*.json")
-    if isinstance(damage, str):
-        damage = json.dumps({**json.loads(note.read_bytes()), "summary": {}}).encode()
-    note.write_bytes(damage)
+    (path,) = tmp_path.glob(".anaplat-export-*.json")
+    note = json.loads(path.read_bytes())
+    if isinstance(damage, dict):
+        if damage.get("summary"):
+            damage = {"summary": note["summary"] | damage["summary"]}
+        damage = json.dumps(note | damage).encode()
+    path.write_bytes(damage)
 
     assert "unchanged" not in export()
     assert export()["unchanged"]
@@ -381,6 +392,17 @@ def test_a_commit_returns_what_its_plan_has_found_and_nothing_else(
 
     with pytest.raises(AnaplatUnplannedError, match="another export may be writing there"):
         work(_CommitOperator, "tuesday")
+
+
+def test_a_manifest_that_was_changed_unseen_is_exported_again(by_several: Export, tmp_path: Path) -> None:
+    by_several("monday")
+    manifest = tmp_path / "rows" / "_manifest.json"
+    seen = manifest.stat()
+    manifest.write_bytes(b" " * seen.st_size)
+    os.utime(manifest, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+    assert "unchanged" not in by_several("tuesday")
+    assert "unchanged" in by_several("wednesday")
 
 
 def test_a_commit_that_is_run_again_returns_the_same(by_several: Export, work: Callable[..., Any]) -> None:

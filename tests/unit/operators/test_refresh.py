@@ -247,6 +247,16 @@ def create(**arguments: Any) -> AnaplatCreateDatasetOperator:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("note", [None, "", {}, [], False, {"dataset": {"dsId": "ds1"}}])
+def test_a_damaged_note_ends_the_task_for_good_and_nothing_is_sent(simulator: Simulator, note: Any) -> None:
+    store = Store(anaplat_refresh=note, anaplat_dataset=note)
+    for task in (operator, create):
+        with pytest.raises(AirflowFailException, match=r"task state store \(key 'anaplat_\w+'\) cannot be"):
+            in_the_worker(task, context={"task_state_store": store})
+
+    assert simulator.ledger == []
+
+
 def test_a_creation_can_be_waited_for_too(run: Run, simulator: Simulator) -> None:
     simulator.platform.tables["numbers"] = numbers(3)
     found = run(create)

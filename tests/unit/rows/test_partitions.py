@@ -272,6 +272,115 @@ def test_rows_that_are_missing_are_found(client: AnaplatClient, simulator: Simul
         export.export(client, CSV, parts[2])
 
 
+DEEP = [pytest.param(b"[" * depth + b"]" * depth, id=f"{depth} deep") for depth in (1_000, 100_000)]
+NO_VALUE: list[Any] = [..., None, 7, [7], {}]
+NO_JSON = [b"", b"{", b"\xff", b"null", b"7", b'"id"', b"[]", b"{}", *DEEP]
+
+
+def with_damage(path: Path, damage: bytes | dict[str, Any]) -> None:
+    """Damage a file as a whole, or some of its values; one that is Ellipsis is missing."""
+    if isinstance(damage, dict):
+        values = json.loads(path.read_bytes()) | damage
+        damage = json.dumps({key: value for key, value in values.items() if value is not ...}).encode()
+    path.write_bytes(damage)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *NO_JSON,
+        *[{key: value} for key in ("id", "dsId", "snapshot", "parts") for value in NO_VALUE],
+        {"id": "../other"}, {"dsId": ""}, {"snapshot": {"version": 1}}, {"parts": [{"number": "1"}]},
+    ],
+)  # fmt: skip
+def test_a_damaged_plan_is_named_and_made_anew(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, damage: Any
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        export.export(client, CSV, part)
+    with_damage(tmp_path / ".anaplat-k" / "plan.json", damage)
+
+    for step in (export.planned_id, export.commit, lambda: export.export(client, CSV, parts[0])):
+        with pytest.raises(AnaplatUnplannedError, match=r"plan\.json is damaged.*Clear the whole task group"):
+            step()
+
+    assert published(tmp_path) == []
+    export_all(client, tmp_path)
+    assert column_n(tmp_path) == list(range(30))
+
+
+@pytest.mark.parametrize(
+    "damage", [*NO_JSON, *[{key: value} for key in ("rows", "bytes") for value in (*NO_VALUE[:2], "7", 1.5, True)]]
+)
+def test_a_damaged_note_of_a_part_is_named(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, damage: Any
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        export.export(client, CSV, part)
+    (note,) = tmp_path.glob(".anaplat-k/*/2.json")
+    with_damage(note, damage)
+
+    with pytest.raises(AnaplatUnplannedError, match=r"2\.json is damaged.*Nothing was published"):
+        export.commit()
+
+    assert published(tmp_path) == []
+    export.export(client, CSV, parts[1])
+    export.commit()
+    assert column_n(tmp_path) == list(range(30))
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [*NO_JSON, b'["export"]', b'{"export": null}', b'{"export": {}}', b'{"nodes": {}, "export": "k-0"}'],
+)
+def test_a_manifest_of_something_else_stops_no_export_and_is_none_of_its_own(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, manifest: bytes
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    path = tmp_path / "_manifest.json"
+    path.write_bytes(manifest)
+    export, parts = plan(client, tmp_path)
+    assert export.published_id() == ""
+    with pytest.raises(AnaplatUnplannedError, match="is gone"):
+        export.published("")
+    for part in parts:
+        export.export(client, CSV, part)
+
+    export.commit()
+
+    assert column_n(tmp_path) == list(range(30))
+    path.write_bytes(manifest)
+    with pytest.raises(AnaplatUnplannedError, match=r"no plan.*Clear the whole task group"):
+        export.commit()
+
+
+@pytest.mark.parametrize("key", ["dsId", "format", "version", "utime", "rows", "bytes", "columns", "files"])
+def test_a_manifest_that_is_not_whole_is_published_again(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, key: str
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        export.export(client, CSV, part)
+    whole: list[dict[str, Any]] = []
+
+    def broken_off(_: Any) -> None:
+        path = tmp_path / "_manifest.json"
+        whole.append(json.loads(path.read_bytes()))
+        with_damage(path, {key: ...})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export.commit(broken_off)
+
+    assert export.commit() == whole[0]
+    assert column_n(tmp_path) == list(range(30))
+
+
 def test_what_was_not_planned_is_refused(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
     export = PartitionedExport(Place(tmp_path, CsvSink()), "k")

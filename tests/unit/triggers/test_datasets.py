@@ -173,6 +173,24 @@ def test_without_one_an_update_in_between_is_no_event(
     run(restart())
 
 
+@pytest.mark.parametrize("kept", ["yesterday", "2026-13-01", 7, ["2026-01-01"], {}, True])
+def test_what_was_kept_and_is_no_moment_holds_no_event_back(
+    simulator: Simulator, dataset: StoredDataset, kept: Any
+) -> None:
+    async def restart() -> None:
+        store = Store()
+        async with Watcher(simulator, store):
+            pass
+        store.values = dict.fromkeys(store.values, kept)
+        async with Watcher(simulator, store) as watcher:
+            assert watcher.events == []
+            simulator.platform.refresh("ds1")
+            await watcher.looks()
+            assert len(watcher.events) == 1
+
+    run(restart())
+
+
 def test_watchers_share_the_requests(simulator: Simulator, dataset: StoredDataset) -> None:
     async def share() -> None:
         async with Watcher(simulator) as one, Watcher(simulator) as two:

@@ -10,6 +10,11 @@ from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.state import FolderStateStore
 from airflow_provider_anaplat.users.ledger import UserLedger
 
+DEEP = [
+    pytest.param(f'{{"state":"created","loginIds":{"[" * depth}{"]" * depth}}}', id=f"{depth} deep")
+    for depth in (500, 1_000, 100_000)
+]
+
 
 def noted(folder: Path) -> FolderStateStore:
     """Return what two batches that were created and one whose answer is missing leave behind."""
@@ -25,7 +30,7 @@ def noted(folder: Path) -> FolderStateStore:
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize(
     "damage", ["", "null", "7", "[]", "{}", '{"state":"created"}', '{"state":"sent","loginIds":[]}',
-    '{"state":"created","loginIds":"ada"}', '{"state":"created","loginIds":[7]}', None],
+    '{"state":"created","loginIds":"ada"}', '{"state":"created","loginIds":[7]}', None, *DEEP],
 )  # fmt: skip
 def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
     tmp_path: Path, number: int, damage: str | None
@@ -34,6 +39,23 @@ def test_a_batch_that_is_missing_or_damaged_is_no_batch_that_was_not_sent(
     path = tmp_path / f"anaplat_users_00000{number}.json"
     path.unlink() if damage is None else path.write_text(damage)
     with pytest.raises(AnaplatDamagedStateError, match=f"anaplat_users_00000{number}"):
+        UserLedger(store)
+
+
+@pytest.mark.parametrize("damage", ["", "null", "0", "-1", "true", "1.0", '"1"', "[1]", *DEEP])
+def test_a_damaged_number_of_batches_is_not_none(tmp_path: Path, damage: str) -> None:
+    store = noted(tmp_path)
+    (tmp_path / "anaplat_users_000001.json").unlink()
+    (tmp_path / "anaplat_users.json").write_text(damage)
+    with pytest.raises(AnaplatDamagedStateError, match=r"anaplat_users\.json"):
+        UserLedger(store)
+
+
+def test_a_batch_is_not_taken_for_none_if_the_number_of_batches_is_gone(tmp_path: Path) -> None:
+    store = noted(tmp_path)
+    (tmp_path / "anaplat_users.json").unlink()
+    (tmp_path / "anaplat_users_000001.json").write_text("null")
+    with pytest.raises(AnaplatDamagedStateError, match="anaplat_users_000001"):
         UserLedger(store)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sqlite3
 import tracemalloc
 from collections.abc import Iterator
@@ -157,6 +158,56 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
     ):
         assert problem in message
     assert "hunter2" not in message
+
+
+HALVES: list[dict[str, Any]] = [
+    {"loginId": "a\ud800"},
+    *[{"loginId": "a", field: "x\udfff hunter2"} for field in ("name", "password", "role", "email", "mobile")],
+    {"loginId": "a", "userGroupIds": ["g", "\ud800"]},
+    {"loginId": "a", "userDefinedProperties": {"chat": "\ud800"}},
+    {"loginId": "a", "userDefinedProperties": {"\ud800": "chat"}},
+]
+
+
+@pytest.mark.parametrize("user", HALVES, ids=lambda user: [*user][-1])
+@pytest.mark.parametrize("of_file", [True, False], ids=["file", "list"])
+def test_half_a_character_in_any_field_has_its_place(user: dict[str, Any], of_file: bool, tmp_path: Path) -> None:
+    users, path = [{"loginId": "b"}, user], tmp_path / "u.ndjson"
+    path.write_text("\n".join(map(json.dumps, users)))
+    source = file_source(path) if of_file else ListSource(users)
+
+    with pytest.raises(AnaplatInvalidUsersError, match="1 problems in 2 users") as raised:
+        CheckedUsers(source)
+
+    place = "line 2, " if of_file else r"users\[1\]\."
+    assert re.search(rf"^{place}{[*user][-1]}: ", str(raised.value), re.MULTILINE)
+    assert "hunter2" not in str(raised.value)
+    str(raised.value).encode()
+
+
+def test_a_field_that_is_called_half_a_character_can_be_logged() -> None:
+    with pytest.raises(AnaplatInvalidUsersError, match=r"users\[0\]") as raised:
+        CheckedUsers(ListSource([{"loginId": "a", "\ud800": 1}]))
+    str(raised.value).encode()
+
+
+def test_half_a_character_that_comes_after_the_check_is_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "u.ndjson"
+    path.write_text('{"loginId": "a"}')
+    users = CheckedUsers(file_source(path))
+    path.write_text('{"loginId": "a", "name": "\\ud800"}')
+    with pytest.raises(AnaplatSourceChangedError, match="line 1 was not there"):
+        list(users)
+
+
+@pytest.mark.parametrize("depth", [500, 950, 1_000, 100_000])
+@pytest.mark.parametrize("line", ["{}", '{{"loginId": "b", "name": {}}}', '{{"loginId": "b", "enabled": {}}}'])
+def test_a_deep_line_has_its_number(line: str, depth: int, tmp_path: Path) -> None:
+    path = tmp_path / "u.ndjson"
+    path.write_text('{"loginId": "a"}\n' + line.format("[" * depth + "]" * depth))
+    with pytest.raises(AnaplatInvalidUsersError, match="1 problems in 2 users") as raised:
+        CheckedUsers(file_source(path))
+    assert str(raised.value).splitlines()[1].startswith("line 2")
 
 
 def test_a_long_list_of_problems_is_cut_and_counted(tmp_path: Path) -> None:
