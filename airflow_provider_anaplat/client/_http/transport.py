@@ -23,7 +23,7 @@ from airflow_provider_anaplat.client._http.connection_errors import (
     outcome_unknown,
     was_never_sent,
 )
-from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal
+from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal, read_answer
 from airflow_provider_anaplat.client._http.outgoing import json_bytes
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
 from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
@@ -307,7 +307,7 @@ class Transport:
         """Send the request once, and count how it went."""
         operation = request.operation
         try:
-            result = read(self._answer(request))
+            result = read_answer(self._answer(request), read)
         except errors.AnaplatRequestError:  # nothing was sent
             raise
         except errors.AnaplatError as error:
