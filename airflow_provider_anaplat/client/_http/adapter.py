@@ -21,6 +21,7 @@ from urllib3.exceptions import HTTPError
 _LONGEST_ANSWER = 10  # times the read time-out
 _MOST_INTERIM_ANSWERS = 16
 _SWITCHING_PROTOCOLS = 101
+_LONGEST_LINE = 16_384  # bytes; of those between chunks, which hold a number, or a header that nobody reads
 
 
 _here = local()  # has_left: whether anything of this thread's request has left
@@ -124,7 +125,7 @@ class _WatchedResponse(HTTPResponse):
         self._connection = connection
         self._socket = sock
         self._received = _Timed(self.fp.detach(), connection.seconds)
-        self.fp = io.BufferedReader(self._received)
+        self.fp = _Lines(self._received)
         self._interim_answers = 0
 
     def begin(self) -> None:
@@ -158,6 +159,18 @@ class _WatchedResponse(HTTPResponse):
         super()._close_conn()  # type: ignore[misc]  # as its stub leaves it out
         if self.headers is not None and not is_over:  # a proxy's answer to CONNECT has none, and the rest is TLS
             self._connection.close()
+
+
+class _Lines(io.BufferedReader):
+    """What was received, without an endless line: urllib3 before 2.8 has no limit for those between chunks."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size >= 0:
+            return super().readline(size)
+        line = super().readline(_LONGEST_LINE)
+        if len(line) == _LONGEST_LINE:
+            raise HTTPException(f"a line has {_LONGEST_LINE:,} bytes or more")
+        return line
 
 
 def _pending(sock: Any) -> int:
