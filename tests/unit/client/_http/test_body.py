@@ -330,6 +330,18 @@ def test_an_endless_line_between_chunks_ends_early_in_little_memory(begin: bytes
     assert peak < 8 * MEGABYTE
 
 
+def test_an_answer_in_many_small_chunks_takes_little_memory() -> None:
+    count = 200_000
+    pieces = [b"2\r\n  \r\n" * count, chunked(DATASETS)]
+    tracemalloc.start()
+    try:
+        assert list_datasets(answer(pieces, "Transfer-Encoding: chunked")) == []
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * MEGABYTE
+
+
 @pytest.mark.parametrize("setting", ["max_answer_mb", "max_connections"])
 def test_a_limit_of_nothing_is_refused(setting: str) -> None:
     unusable: dict[str, Any] = {setting: 0}
