@@ -16,7 +16,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatSettingsError,
 )
 
-_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd\ud800-\udfff]")
+_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 
 
 def checked_base_url(base_url: str) -> str:

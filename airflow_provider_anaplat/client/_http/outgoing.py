@@ -12,8 +12,9 @@ from urllib.parse import quote
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
-# What may lead elsewhere if a server or a proxy decodes twice, or drops what follows a semicolon.
-_NO_ID = re.compile(r"[/\\;%]|^\.{1,2}$|[\ud800-\udfff]")
+# What may lead elsewhere if a server or a proxy decodes twice, or drops what follows a semicolon; and what breaks
+# a line or controls a terminal.
+_NO_ID = re.compile(r"[/\\;%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s*\.{1,2}\s*$")
 
 
 def path_of(operation: Operation[Any], ids: Mapping[str, str]) -> str:
@@ -31,9 +32,10 @@ def quoted_id(operation: str, name: str, value: Any) -> str:
     :param name: what the id is called
     :raises AnaplatRequestError: it cannot be an id
     """
-    if not isinstance(value, str) or not value.strip() or _NO_ID.search(normalize("NFKC", value).strip()):
+    if not isinstance(value, str) or not value.strip() or _NO_ID.search(normalize("NFKC", value)):
+        shown = f"{value!r:.100}" if isinstance(value, str) else f"of type {type(value).__name__}"
         raise AnaplatRequestError(
-            f"{operation}: {name} is {value!r}, which cannot be an id; nothing was sent.", operation=operation
+            f"{operation}: {name} is {shown}, which cannot be an id; nothing was sent.", operation=operation
         )
     return quote(value, safe="")
 
