@@ -24,7 +24,8 @@ from airflow_provider_anaplat.client._http.checks import (
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import path_of, rows_body
 from airflow_provider_anaplat.client._http.redaction import redact, secrets_in, without_values
-from airflow_provider_anaplat.client._http.transport import Settings, Transport
+from airflow_provider_anaplat.client._http.settings import Settings
+from airflow_provider_anaplat.client._http.transport import Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
 from airflow_provider_anaplat.client.extensions import Extensions
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id

@@ -8,7 +8,8 @@ from typing import Any, Literal, overload
 
 from airflow_provider_anaplat.client._http.checks import checked_path
 from airflow_provider_anaplat.client._http.outgoing import path_of
-from airflow_provider_anaplat.client._http.transport import Settings, Transport
+from airflow_provider_anaplat.client._http.settings import Settings
+from airflow_provider_anaplat.client._http.transport import Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo
 from airflow_provider_anaplat.client.cards import (
     CARD_PAGE_SIZE,

@@ -27,6 +27,7 @@ from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refu
 from airflow_provider_anaplat.client._http.outgoing import json_bytes
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
 from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
+from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.slots import shared_slots
 from airflow_provider_anaplat.client._http.user_tokens import UserTokens
 from airflow_provider_anaplat.client.metrics import (
@@ -34,7 +35,6 @@ from airflow_provider_anaplat.client.metrics import (
     RETRIES,
     RETRY_AFTER,
     Metric,
-    Observer,
     observe,
     outcome_of,
 )
@@ -46,7 +46,6 @@ from airflow_provider_anaplat.client.operations import (
 )
 from airflow_provider_anaplat.client.sign_in import (
     SignIn,
-    TokenStore,
     UserToken,
     read_user_token,
     sign_in_error,
@@ -60,30 +59,6 @@ for _module in ("connection", "connectionpool", "poolmanager", "response", "util
 T = TypeVar("T")
 
 _POOL_SIZE = 64  # connections kept open; more than any export uses at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to reach the platform; what each means is said at :class:`AnaplatClient`."""
-
-    base_url: str
-    token: str = field(repr=False)
-    user_token: str | None = field(repr=False)
-    connect_timeout: float
-    read_timeout: float
-    max_retries: int
-    max_connections: int | None
-    max_answer_mb: int
-    verify: bool | str
-    cert: str | tuple[str, str] | None
-    proxies: Mapping[str, str] | None = field(repr=False)
-    task_status: Mapping[str, Any] | None
-    login: str | None
-    user_password: str | None = field(repr=False)
-    sign_in_path: str
-    sign_in_body: Mapping[str, Any]
-    token_store: TokenStore | None = field(repr=False, compare=False)
-    observer: Observer | None = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
