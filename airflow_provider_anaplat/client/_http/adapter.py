@@ -57,7 +57,7 @@ class TimedAdapter(HTTPAdapter):
         _here.has_left = False
         try:
             return super().send(*args, **kwargs)
-        except (OSError, ValueError, HTTPError, HTTPException) as error:
+        except (OSError, ValueError, OverflowError, HTTPError, HTTPException) as error:
             if _here.has_left:
                 raise
             raise NotSentError(error) from error

@@ -206,8 +206,6 @@ class Transport:
             "Content-Type": "application/json",
         }
         body = dict(json or {})
-        if secrets is None:
-            secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = user_token or settings.user_token or settings.token
         elif operation.token_in == "token_header":
@@ -218,6 +216,8 @@ class Transport:
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
         content = json_bytes(operation, body) if body or operation.method != "GET" else None
+        if secrets is None:  # of what JSON can hold, which has an end
+            secrets = (*secrets_in(body), *secrets_in(params or {}))
         allowed = settings.max_answer_mb * MEGABYTE
         return _Request(
             operation,
@@ -329,11 +329,15 @@ class Transport:
             ) from None
 
     def _prepared(self, request: _Request) -> requests.PreparedRequest:
-        name = request.operation.name
+        name, method = request.operation.name, request.operation.method
+        if not (method.isascii() and method.isalpha()):
+            raise errors.AnaplatRequestError(
+                f"{name}: the method {method!r:.40} is no word such as POST; nothing was sent.", operation=name
+            )
         try:
             return self._session.prepare_request(
                 requests.Request(
-                    request.operation.method,
+                    method,
                     self._settings.base_url + request.path,
                     params=request.params,
                     data=request.content,
