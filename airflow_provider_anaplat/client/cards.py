@@ -67,17 +67,7 @@ def card_body(
             "of 0 or more. Nothing was sent."
         )
     body: dict[str, Any] = {"view": view, "offset": offset, "limit": limit}
-    for name, field, given in (
-        ("filters", "filters", filters),
-        ("dynamic_params", "dynamicParams", dynamic_params),
-    ):
-        if isinstance(given, str | Mapping) or not isinstance(given, Sequence | None):
-            raise AnaplatRequestError(
-                f"read_card: {name} is a {type(given).__name__} and must be a list of objects; a template gives "
-                "one if the DAG has render_template_as_native_obj=True. Nothing was sent."
-            )
-        body[field] = list(given or ())
-    return body
+    return {**body, "filters": list(filters or ()), "dynamicParams": list(dynamic_params or ())}
 
 
 def read_card_data(answer: Answer) -> CardData:

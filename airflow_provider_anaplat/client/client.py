@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from airflow_provider_anaplat.client import defaults, operations
 from airflow_provider_anaplat.client._http.checks import (
@@ -22,10 +22,12 @@ from airflow_provider_anaplat.client._http.checks import (
     checked_token,
 )
 from airflow_provider_anaplat.client._http.envelope import Answer
-from airflow_provider_anaplat.client._http.outgoing import path_of, rows_body
+from airflow_provider_anaplat.client._http.outgoing import path_of, record_body, rows_body
 from airflow_provider_anaplat.client._http.redaction import redact, secrets_in, without_values
-from airflow_provider_anaplat.client._http.transport import Settings, Transport
+from airflow_provider_anaplat.client._http.settings import Settings
+from airflow_provider_anaplat.client._http.transport import Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
+from airflow_provider_anaplat.client.arguments import PasswordEncoding, SortType, checked_arguments
 from airflow_provider_anaplat.client.extensions import Extensions
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
@@ -54,11 +56,10 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-SortType = Literal["asc", "desc"]
-PasswordEncoding = Literal["plain", "base64"]
 Filter = Mapping[str, Any]
 
 
+@checked_arguments
 class AnaplatClient(Extensions):
     """A client of the platform's Public API; safe to use from several threads.
 
@@ -298,7 +299,7 @@ class AnaplatClient(Extensions):
         :raises AnaplatOutcomeUnknownError: the answer was lost; the dataset may or may not be created
         """
         operation = operations.CREATE_DATASET
-        body = request.model_dump(by_alias=True, exclude_none=True)
+        body = record_body(operation, request)
         return self._transport.send(operation, operation.path, partial(validated_echo, CreationTask), json=body)
 
     def list_authorized_datasets(self, user_id: str) -> list[AuthorizedResource]:
@@ -335,7 +336,7 @@ class AnaplatClient(Extensions):
         :param password_encoding: ``plain``, or ``base64`` of UTF-8, which some deployments want
         :raises AnaplatOutcomeUnknownError: the answer was lost; the users may or may not be created
         """
-        body: dict[str, Any] = {"users": [user.model_dump(by_alias=True, exclude_none=True) for user in users]}
+        body: dict[str, Any] = {"users": [record_body(operations.CREATE_USERS, user) for user in users]}
         if user_property_type is not None:
             body["userPropertyType"] = user_property_type
         passwords = list(secrets_in(body))

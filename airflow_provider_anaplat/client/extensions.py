@@ -8,8 +8,10 @@ from typing import Any, Literal, overload
 
 from airflow_provider_anaplat.client._http.checks import checked_path
 from airflow_provider_anaplat.client._http.outgoing import path_of
-from airflow_provider_anaplat.client._http.transport import Settings, Transport
+from airflow_provider_anaplat.client._http.settings import Settings
+from airflow_provider_anaplat.client._http.transport import Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo
+from airflow_provider_anaplat.client.arguments import checked_arguments
 from airflow_provider_anaplat.client.cards import (
     CARD_PAGE_SIZE,
     CardData,
@@ -23,12 +25,14 @@ from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.client.models import Card, TaskStatus
 from airflow_provider_anaplat.client.operations import GET_USERS, LIST_CARDS, READ_CARD, Operation, TokenPlace
 from airflow_provider_anaplat.client.tasks import RefreshCall, TaskStatusCall, read_task
+from airflow_provider_anaplat.errors import AnaplatRequestError
 
 __all__ = [
     "Extensions",
 ]
 
 
+@checked_arguments
 class Extensions:
     """What else platforms of this family are known to do; each call is made if a user asks for it."""
 
@@ -92,6 +96,8 @@ class Extensions:
         :param known: an earlier answer; it is read anew in any case
         :param call: how to ask, before what the client was given as ``task_status``
         """
+        if len(ids) != 1:
+            raise AnaplatRequestError(f"find_task: ids holds {len(ids)} ids and must hold one. Nothing was sent.")
         (task_id,) = ids
         how = TaskStatusCall.of(self._settings.task_status, call)
         operation = how.operation(task_id)

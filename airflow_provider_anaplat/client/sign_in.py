@@ -92,7 +92,10 @@ class SignIn:
             checked_path(self.path)
         except errors.AnaplatRequestError as error:
             raise errors.AnaplatSettingsError(f"sign_in_path: {error}") from None
-        places = set(_places_in(self.body))
+        try:
+            places = set(_places_in(self.body))
+        except RecursionError:
+            raise errors.AnaplatSettingsError("sign_in_body is unusable: it is nested too deep.") from None
         with_password = bool(places & {"password", "password_base64"})
         if unknown := sorted(places - set(_PLACES)):
             known = ", ".join(f"{{{place}}}" for place in _PLACES)

@@ -89,6 +89,15 @@ class RefreshCall:
     method: str = REFRESH_DATASET.method
     auth_in: TokenPlace = "body"
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.path, str) and isinstance(self.method, str)):
+            raise AnaplatRequestError("RefreshCall: path and method must be texts. Nothing was sent.")
+        if self.auth_in not in get_args(TokenPlace):
+            raise AnaplatRequestError(
+                f"refresh_auth_in is {self.auth_in!r}; it must be one of {', '.join(get_args(TokenPlace))}. "
+                "Nothing was sent."
+            )
+
     @classmethod
     def of(
         cls,
@@ -105,11 +114,6 @@ class RefreshCall:
         if known is None:
             raise AnaplatRequestError(
                 f"refresh_style is {style!r}; it must be one of {', '.join(REFRESH_STYLES)}. Nothing was sent."
-            )
-        if (auth_in or known[1]) not in get_args(TokenPlace):
-            raise AnaplatRequestError(
-                f"refresh_auth_in is {auth_in!r}; it must be one of {', '.join(get_args(TokenPlace))}. Nothing "
-                "was sent."
             )
         return cls(path or cls().path, method or known[0], cast("TokenPlace", auth_in or known[1]))
 

@@ -15,7 +15,7 @@ from conftest import numbers
 from support.browser import WebAirflow, chromium, screenshot, skip_where_impossible
 
 from airflow_provider_anaplat.client import defaults
-from airflow_provider_anaplat.client._http.transport import Settings
+from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.connection_form import FIELDS, LABELS
 from airflow_provider_anaplat.simulator import Simulator, Table
 

@@ -6,7 +6,9 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from http.client import HTTPException, HTTPResponse, parse_headers
+from http.client import HTTPConnection, HTTPException, HTTPResponse, parse_headers
+from socket import socket
+from threading import local
 from time import monotonic
 from typing import Any, cast
 
@@ -14,10 +16,19 @@ import requests
 from requests.adapters import HTTPAdapter
 from requests.utils import get_auth_from_url, prepend_scheme_if_needed
 from urllib3 import HTTPConnectionPool
+from urllib3.exceptions import HTTPError
 
 _LONGEST_ANSWER = 10  # times the read time-out
 _MOST_INTERIM_ANSWERS = 16
 _SWITCHING_PROTOCOLS = 101
+_LONGEST_LINE = 16_384  # bytes; of those between chunks, which hold a number, or a header that nobody reads
+
+
+_here = local()  # has_left: whether anything of this thread's request has left
+
+
+class NotSentError(requests.RequestException):
+    """What went wrong, its first argument, did so before anything of the request left."""
 
 
 class AnswerTooSlowError(TimeoutError):
@@ -37,6 +48,19 @@ class TimedAdapter(HTTPAdapter):
     def __init__(self, read_timeout: float, **arguments: Any) -> None:
         self._seconds = _LONGEST_ANSWER * read_timeout
         super().__init__(**arguments)
+
+    def send(self, *args: Any, **kwargs: Any) -> requests.Response:
+        """Send a request.
+
+        :raises NotSentError: it failed before that: a file of certificates, a host name, a proxy, a handshake, …
+        """
+        _here.has_left = False
+        try:
+            return super().send(*args, **kwargs)
+        except (OSError, ValueError, OverflowError, HTTPError, HTTPException) as error:
+            if _here.has_left:
+                raise
+            raise NotSentError(error) from error
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
         """Return the connections to where a request goes, through a proxy or not; they watch their answers."""
@@ -67,12 +91,21 @@ class TimedAdapter(HTTPAdapter):
 
 
 class _Watching:
-    """A connection that knows of what comes over it.
+    """A connection that knows of what goes and comes over it.
 
     :cvar seconds: that an answer may take
     """
 
     seconds: float
+    sock: socket | None
+
+    def endheaders(self, *args: Any, **kwargs: Any) -> None:
+        """Send the request, of which nothing leaves before; what a proxy is told of a tunnel goes another way."""
+        connection = cast(HTTPConnection, super())  # which this class is mixed into
+        if self.sock is None:
+            connection.connect()
+        _here.has_left = True
+        connection.endheaders(*args, **kwargs)
 
     def response_class(self, *args: Any, **kwargs: Any) -> HTTPResponse:
         """Return what reads an answer."""
@@ -92,7 +125,7 @@ class _WatchedResponse(HTTPResponse):
         self._connection = connection
         self._socket = sock
         self._received = _Timed(self.fp.detach(), connection.seconds)
-        self.fp = io.BufferedReader(self._received)
+        self.fp = _Lines(self._received)
         self._interim_answers = 0
 
     def begin(self) -> None:
@@ -126,6 +159,18 @@ class _WatchedResponse(HTTPResponse):
         super()._close_conn()  # type: ignore[misc]  # as its stub leaves it out
         if self.headers is not None and not is_over:  # a proxy's answer to CONNECT has none, and the rest is TLS
             self._connection.close()
+
+
+class _Lines(io.BufferedReader):
+    """What was received, without an endless line: urllib3 before 2.8 has no limit for those between chunks."""
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size >= 0:
+            return super().readline(size)
+        line = super().readline(_LONGEST_LINE)
+        if len(line) == _LONGEST_LINE:
+            raise HTTPException(f"a line has {_LONGEST_LINE:,} bytes or more")
+        return line
 
 
 def _pending(sock: Any) -> int:

@@ -16,7 +16,8 @@ from airflow_provider_anaplat.errors import (
     AnaplatSettingsError,
 )
 
-_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f\ufffd\ud800-\udfff]")
+_NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+_TOO_LONG = 10**9  # seconds; a socket's time-out ends at some nine times as many
 
 
 def checked_base_url(base_url: str) -> str:
@@ -40,8 +41,10 @@ def check_limits(
     max_answer_mb: int,
 ) -> None:
     """Make sure that a request can be made within these limits."""
-    if connect_timeout <= 0 or read_timeout <= 0 or max_retries < 0:
-        raise AnaplatSettingsError("time-outs must be above 0 seconds, and max_retries at least 0.")
+    if not (0 < connect_timeout < _TOO_LONG and 0 < read_timeout < _TOO_LONG) or max_retries < 0:
+        raise AnaplatSettingsError(
+            f"time-outs must be above 0 seconds and below {_TOO_LONG:,}, and max_retries at least 0."
+        )
     if (max_connections is not None and max_connections < 1) or max_answer_mb < 1:
         raise AnaplatSettingsError("max_connections and max_answer_mb must be at least 1.")
 

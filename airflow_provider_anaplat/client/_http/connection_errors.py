@@ -11,13 +11,13 @@ import requests
 from urllib3 import exceptions as urllib3_errors
 
 from airflow_provider_anaplat import errors
-from airflow_provider_anaplat.client._http.adapter import AnswerTooSlowError
-from airflow_provider_anaplat.client._http.redaction import redact, without_userinfo
+from airflow_provider_anaplat.client._http.adapter import AnswerTooSlowError, NotSentError
+from airflow_provider_anaplat.client._http.redaction import shortened, without_half_characters, without_userinfo
 from airflow_provider_anaplat.client.operations import Operation
 
 _request = requests.exceptions
-# What the first of these kinds among an exception and its causes means: type, layer, text. "Unreachable" and what
-# is said of the request itself promise that nothing was sent; all else may come after the platform acted.
+# What the first of these kinds among an exception and its causes means: type, layer, text. The type may promise
+# that nothing was sent; all else may come after the platform acted, unless the adapter says that nothing had left.
 _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError], str, str], ...] = (
     (
         (AnswerTooSlowError,), errors.AnaplatTimeoutError, "HTTP",
@@ -45,8 +45,8 @@ _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError
     ),
     (
         (_request.SSLError,), errors.AnaplatConnectionError, "TLS",
-        "no secure connection to {host}. Check scheme and port; the platform may speak plain http there, or "
-        "want a client certificate (the connection's extra `cert`).",
+        "no secure connection to {host}. Check scheme and port, and the files of the connection's extras `verify` "
+        "and `cert`; the platform may speak plain http there, or want a client certificate.",
     ),
     (
         (_request.ConnectTimeout,), errors.AnaplatConnectTimeoutError, "TCP",
@@ -54,7 +54,7 @@ _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError
     ),
     (
         (_request.ReadTimeout, urllib3_errors.ReadTimeoutError), errors.AnaplatTimeoutError, "HTTP",
-        "{host} accepted the request and did not answer in time. The connection's extra `read_timeout` (seconds) "
+        "{host} did not answer in time. The connection's extra `read_timeout` (seconds) "
         "says how long is waited.",
     ),
     (
@@ -69,9 +69,18 @@ _FAILURES: tuple[tuple[tuple[type[BaseException], ...], type[errors.AnaplatError
         (_request.InvalidURL, _request.InvalidSchema, _request.MissingSchema), errors.AnaplatRequestError, "HTTP",
         "the request could not be made. Check the connection's fields.",
     ),
+    (
+        (NotSentError,), errors.AnaplatRequestError, "HTTP",
+        "the request could not be made. Check the connection's fields, and the files that its extras name.",
+    ),
 )  # fmt: skip
+_IF_NOTHING_LEFT: dict[type[errors.AnaplatError], type[errors.AnaplatError]] = {
+    errors.AnaplatTimeoutError: errors.AnaplatConnectTimeoutError,
+    errors.AnaplatConnectionError: errors.AnaplatUnreachableError,
+}
 
-
+_NEVER_SENT = (errors.AnaplatUnreachableError, errors.AnaplatRequestError)
+_LONGEST_DETAIL = 300  # characters
 _PROXY = (
     "the proxy on the way to {host} cannot be used. Check the address, user and password in the connection's "
     "extra `proxies`, or in the environment's."
@@ -80,17 +89,21 @@ _PROXY = (
 
 def was_never_sent(error: errors.AnaplatError) -> bool:
     """Tell whether the request provably did not reach the platform."""
-    return isinstance(error, errors.AnaplatUnreachableError | errors.AnaplatRequestError)
+    return isinstance(error, _NEVER_SENT)
 
 
 def connection_error(
     operation: str, base_url: str, error: requests.RequestException, secrets: Iterable[str]
 ) -> errors.AnaplatError:
     """Translate what requests raised into the exception that says what to do."""
-    host = urlsplit(base_url).netloc
-    error_type, layer, what = _classify(error, host)
-    detail = " ".join(without_userinfo(redact(str(_innermost(error)), secrets)).split())
-    translated = error_type(f"{operation}: {what} [{detail}]", operation=operation)
+    error_type, layer, what = _classify(error, urlsplit(base_url).netloc)
+    if isinstance(error, NotSentError):
+        error_type = _IF_NOTHING_LEFT.get(error_type, error_type)
+    nothing_was_sent = " Nothing was sent." if issubclass(error_type, _NEVER_SENT) else ""
+    detail = without_userinfo(shortened(_detail(error), secrets, _LONGEST_DETAIL))
+    translated = error_type(
+        without_half_characters(f"{operation}: {what}{nothing_was_sent} [{detail}]"), operation=operation
+    )
     if isinstance(translated, errors.AnaplatConnectionError):
         translated.layer = layer
     return translated
@@ -100,19 +113,11 @@ def _classify(error: requests.RequestException, host: str) -> tuple[type[errors.
     causes = list(_chain(error))
     if any(isinstance(cause, urllib3_errors.ProxyError) for cause in causes):
         # urllib3 says so too of a proxy that breaks the connection after it has taken the request.
-        never_sent = any(_is_refusal_of_proxy(cause) for cause in causes)
-        proxy_failed = errors.AnaplatUnreachableError if never_sent else errors.AnaplatConnectionError
-        return proxy_failed, "TCP", _PROXY.format(host=host)
+        return errors.AnaplatConnectionError, "TCP", _PROXY.format(host=host)
     for kinds, meaning, layer, text in _FAILURES:
         if any(isinstance(cause, kinds) for cause in causes):
             return meaning, layer, text.format(host=host)
     return errors.AnaplatInvalidAnswerError, "HTTP", f"the answer of {host} breaks the rules of HTTP."
-
-
-def _is_refusal_of_proxy(cause: BaseException) -> bool:
-    """Tell whether no connection to the proxy came about, or it refused a tunnel (an OSError without a number)."""
-    refused_tunnel = type(cause) is OSError and cause.errno is None
-    return refused_tunnel or isinstance(cause, urllib3_errors.NewConnectionError)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -131,13 +136,18 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         waiting += [*current.args, getattr(current, "reason", None), current.__cause__]
 
 
-def _innermost(error: requests.RequestException) -> BaseException:
+def _detail(error: BaseException) -> str:
+    """Return what the lower layers say."""
     for cause in _chain(error):
         if isinstance(cause, AnswerTooSlowError):
-            return cause
+            return str(cause)
+        if isinstance(cause, UnicodeEncodeError):  # whose text holds a character, which may be a password's
+            return f"{cause.encoding}: {cause.reason}"
+    if isinstance(error, NotSentError):
+        error = error.args[0]
     inner = error.args[0] if error.args else None
     reason = getattr(inner, "reason", inner)
-    return reason if isinstance(reason, BaseException) else error
+    return str(reason if isinstance(reason, BaseException) else error)
 
 
 def outcome_unknown(operation: Operation[Any], error: errors.AnaplatError) -> errors.AnaplatError:

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.redaction import excerpt, redact, shortened, without_half_characters
+
+T = TypeVar("T")
 
 DISPLACED = 1017  # the token's user has signed in elsewhere since
 
@@ -52,6 +54,7 @@ _ASK_THE_PROXY = (
 
 
 _LONGEST_MESSAGE = 2_000
+_DEEPEST = 100  # levels; pydantic writes 255, and Python's own functions follow some 300
 # Bytes that Python takes for what begins with, or follows on, a character of JSON.
 _MEMORY = {b"{": 192, b"[": 88, b'"': 30, b",": 32}
 
@@ -126,6 +129,36 @@ def memory_of(body: bytes) -> int:
     else:
         width = 1 if body.isascii() and b"\\u" not in body else 2
     return width * len(body) + sum(body.count(character) * size for character, size in _MEMORY.items())
+
+
+def read_answer(answer: Answer, read: Callable[[Answer], T]) -> T:
+    """Return what a reader makes of an answer.
+
+    :raises AnaplatInvalidAnswerError: Python gives up in the middle, which would say nothing of a write that left
+    :raises AnaplatError: the reader raises it
+    """
+    try:
+        return read(answer)
+    except (RecursionError, MemoryError):
+        raise answer.error(
+            errors.AnaplatInvalidAnswerError, "the answer is nested too deep, or too large, to be read."
+        ) from None
+
+
+def check_depth(answer: Answer, payload: Any) -> None:
+    """See that whoever keeps a payload can follow it to its end.
+
+    :raises AnaplatInvalidAnswerError: it is nested too deep
+    """
+    level = [payload] if isinstance(payload, dict | list) else []
+    for _ in range(_DEEPEST):
+        items = (item for part in level for item in (part.values() if isinstance(part, dict) else part))
+        level = [item for item in items if isinstance(item, dict | list)]
+    if level:
+        raise answer.error(
+            errors.AnaplatInvalidAnswerError,
+            f"what the answer holds is nested more than {_DEEPEST} levels deep, which nobody could keep.",
+        )
 
 
 def read_payload(answer: Answer, load: Callable[[Answer], Any] = Answer.parsed) -> Any:

@@ -9,11 +9,14 @@ from typing import Any
 from unicodedata import normalize
 from urllib.parse import quote
 
+from pydantic import BaseModel
+
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
-# What may lead elsewhere if a server or a proxy decodes twice, or drops what follows a semicolon.
-_NO_ID = re.compile(r"[/\\;%]|^\.{1,2}$|[\ud800-\udfff]")
+# What may lead elsewhere if a server or a proxy decodes twice, or drops what follows a semicolon; and what breaks
+# a line or controls a terminal.
+_NO_ID = re.compile(r"[/\\;%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s*\.{1,2}\s*$")
 
 
 def path_of(operation: Operation[Any], ids: Mapping[str, str]) -> str:
@@ -31,9 +34,10 @@ def quoted_id(operation: str, name: str, value: Any) -> str:
     :param name: what the id is called
     :raises AnaplatRequestError: it cannot be an id
     """
-    if not isinstance(value, str) or not value.strip() or _NO_ID.search(normalize("NFKC", value).strip()):
+    if not isinstance(value, str) or not value.strip() or _NO_ID.search(normalize("NFKC", value)):
+        shown = f"{value!r:.100}" if isinstance(value, str) else f"of type {type(value).__name__}"
         raise AnaplatRequestError(
-            f"{operation}: {name} is {value!r}, which cannot be an id; nothing was sent.", operation=operation
+            f"{operation}: {name} is {shown}, which cannot be an id; nothing was sent.", operation=operation
         )
     return quote(value, safe="")
 
@@ -54,11 +58,6 @@ def rows_body(
     if sort_by is not None:
         body["sortFactor"] = {"name": sort_by, "sortType": sort_type}
     if filter_ is not None:
-        if not isinstance(filter_, Mapping):
-            raise AnaplatRequestError(
-                f"read_rows: filter is a {type(filter_).__name__} and must be an object; a template gives one "
-                "if the DAG has render_template_as_native_obj=True. Nothing was sent."
-            )
         body["filter"] = dict(filter_)
     return body
 
@@ -70,8 +69,23 @@ def json_bytes(operation: Operation[Any], body: Mapping[str, Any]) -> bytes:
     """
     try:
         return dumps(body, allow_nan=False).encode()
-    except (TypeError, ValueError):
-        raise AnaplatRequestError(
-            f"{operation.name}: the request holds a value that JSON cannot; nothing was sent.",
-            operation=operation.name,
-        ) from None
+    except (TypeError, ValueError, RecursionError):
+        raise _no_json(operation) from None
+
+
+def record_body(operation: Operation[Any], record: BaseModel) -> dict[str, Any]:
+    """Return a record as the body that holds it, or as a part of that.
+
+    :raises AnaplatRequestError: it holds what JSON cannot
+    """
+    try:
+        return record.model_dump(by_alias=True, exclude_none=True)
+    except (TypeError, ValueError, RecursionError):
+        raise _no_json(operation) from None
+
+
+def _no_json(operation: Operation[Any]) -> AnaplatRequestError:
+    return AnaplatRequestError(
+        f"{operation.name}: the request holds a value that JSON cannot, or is nested too deep; nothing was sent.",
+        operation=operation.name,
+    )

@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote_plus
@@ -31,17 +31,13 @@ _SAME_IN_EVERY_FORM = re.compile(r"[A-Za-z0-9_.~-]+")
 
 def secrets_in(request: Any) -> Iterator[str]:
     """Yield the values under secret keys, at any depth of a JSON request."""
-    if isinstance(request, dict):
-        for key, value in request.items():
-            if isinstance(value, str):
-                if key in _SECRET_KEYS:
-                    yield value
-            else:
-                yield from secrets_in(value)
-    elif isinstance(request, list | tuple):
-        for item in request:
-            if isinstance(item, dict | list | tuple):
-                yield from secrets_in(item)
+    waiting = [request] if isinstance(request, Mapping | list | tuple) else []
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            yield from (part[key] for key in _SECRET_KEYS & part.keys() if isinstance(part[key], str))
+        items = part.values() if isinstance(part, Mapping) else part
+        waiting.extend(item for item in items if isinstance(item, Mapping | list | tuple))
 
 
 def without_secrets(value: Any) -> Any:

@@ -23,10 +23,11 @@ from airflow_provider_anaplat.client._http.connection_errors import (
     outcome_unknown,
     was_never_sent,
 )
-from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal
+from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal, read_answer
 from airflow_provider_anaplat.client._http.outgoing import json_bytes
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
 from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
+from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.slots import shared_slots
 from airflow_provider_anaplat.client._http.user_tokens import UserTokens
 from airflow_provider_anaplat.client.metrics import (
@@ -34,7 +35,6 @@ from airflow_provider_anaplat.client.metrics import (
     RETRIES,
     RETRY_AFTER,
     Metric,
-    Observer,
     observe,
     outcome_of,
 )
@@ -46,7 +46,6 @@ from airflow_provider_anaplat.client.operations import (
 )
 from airflow_provider_anaplat.client.sign_in import (
     SignIn,
-    TokenStore,
     UserToken,
     read_user_token,
     sign_in_error,
@@ -60,30 +59,6 @@ for _module in ("connection", "connectionpool", "poolmanager", "response", "util
 T = TypeVar("T")
 
 _POOL_SIZE = 64  # connections kept open; more than any export uses at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to reach the platform; what each means is said at :class:`AnaplatClient`."""
-
-    base_url: str
-    token: str = field(repr=False)
-    user_token: str | None = field(repr=False)
-    connect_timeout: float
-    read_timeout: float
-    max_retries: int
-    max_connections: int | None
-    max_answer_mb: int
-    verify: bool | str
-    cert: str | tuple[str, str] | None
-    proxies: Mapping[str, str] | None = field(repr=False)
-    task_status: Mapping[str, Any] | None
-    login: str | None
-    user_password: str | None = field(repr=False)
-    sign_in_path: str
-    sign_in_body: Mapping[str, Any]
-    token_store: TokenStore | None = field(repr=False, compare=False)
-    observer: Observer | None = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +206,6 @@ class Transport:
             "Content-Type": "application/json",
         }
         body = dict(json or {})
-        if secrets is None:
-            secrets = (*secrets_in(body), *secrets_in(dict(params or {})))
         if operation.token_in == "header":
             headers[TOKEN_HEADER] = user_token or settings.user_token or settings.token
         elif operation.token_in == "token_header":
@@ -243,6 +216,8 @@ class Transport:
             body["token"] = settings.token
         # A GET with a body is refused by some proxies.
         content = json_bytes(operation, body) if body or operation.method != "GET" else None
+        if secrets is None:  # of what JSON can hold, which has an end
+            secrets = (*secrets_in(body), *secrets_in(params or {}))
         allowed = settings.max_answer_mb * MEGABYTE
         return _Request(
             operation,
@@ -307,7 +282,7 @@ class Transport:
         """Send the request once, and count how it went."""
         operation = request.operation
         try:
-            result = read(self._answer(request))
+            result = read_answer(self._answer(request), read)
         except errors.AnaplatRequestError:  # nothing was sent
             raise
         except errors.AnaplatError as error:
@@ -354,11 +329,15 @@ class Transport:
             ) from None
 
     def _prepared(self, request: _Request) -> requests.PreparedRequest:
-        name = request.operation.name
+        name, method = request.operation.name, request.operation.method
+        if not (method.isascii() and method.isalpha()):
+            raise errors.AnaplatRequestError(
+                f"{name}: the method {method!r:.40} is no word such as POST; nothing was sent.", operation=name
+            )
         try:
             return self._session.prepare_request(
                 requests.Request(
-                    request.operation.method,
+                    method,
                     self._settings.base_url + request.path,
                     params=request.params,
                     data=request.content,

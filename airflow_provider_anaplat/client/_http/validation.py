@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
+from airflow_provider_anaplat.client._http.envelope import Answer, check_depth, read_payload
 from airflow_provider_anaplat.client._http.redaction import without_half_characters, without_values
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 
@@ -41,7 +41,9 @@ def validated_echo(kind: type[T], answer: Answer) -> T:
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: its payload has another shape
     """
-    payload = without_values(read_payload(answer), answer.secrets)
+    payload = read_payload(answer)
+    check_depth(answer, payload)
+    payload = without_values(payload, answer.secrets)
     return validated(kind, json.loads(without_half_characters(json.dumps(payload, ensure_ascii=False))), answer)
 
 

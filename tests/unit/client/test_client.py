@@ -228,6 +228,35 @@ def test_ids_are_percent_encoded(client: AnaplatClient, simulator: Simulator) ->
     assert len(client.get_columns(odd)) == 2
 
 
+IN_PATH: dict[str, Callable[[AnaplatClient, str], Any]] = {
+    "get_columns": lambda client, given: client.get_columns(given),
+    "read_rows": lambda client, given: client.read_rows(given),
+    "list_authorized_datasets": lambda client, given: client.list_authorized_datasets(given),
+    "list_authorized_pages": lambda client, given: client.list_authorized_pages(given),
+    "refresh_dataset": lambda client, given: client.refresh_dataset(given),
+    "find_task": lambda client, given: client.find_task(
+        [given], call={"path": "/public-api/task/{taskId}", "params": {}}
+    ),
+    "read_card": lambda client, given: client.read_card(given),
+    "list_cards": lambda client, given: client.list_cards(given),
+    "call": lambda client, given: client.call(f"/public-api/x/{given}"),
+}
+
+
+@pytest.mark.parametrize("ask", IN_PATH.values(), ids=IN_PATH)
+@pytest.mark.parametrize(
+    "control", ["\0", "\t", "\n", "\r", "\x1b", "\x1f", "\x7f", "\x80", "\x85", "\x9f", "\u2028"]
+)
+@pytest.mark.parametrize("where", ["ds{}1", "ds1{}", "{}ds1"])
+def test_a_control_character_in_an_id_is_refused_before_anything_is_sent(
+    client: AnaplatClient, simulator: Simulator, ask: Callable[[AnaplatClient, str], Any], control: str, where: str
+) -> None:
+    with pytest.raises(AnaplatRequestError, match=r"refused|cannot be an id") as raised:
+        ask(client, where.format(control))
+    assert simulator.ledger == []
+    assert str(raised.value).isprintable()
+
+
 @pytest.mark.parametrize(("offset", "limit"), [(0, 50_001), (0, 0), (-1, 10)])
 def test_an_impossible_page_is_refused_before_anything_is_sent(
     client: AnaplatClient, simulator: Simulator, offset: int, limit: int

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any
 
 import pytest
@@ -306,6 +306,40 @@ def test_what_is_packed_and_unpacks_to_nothing_ends_too() -> None:
 def test_a_piece_of_an_impossible_length_is_no_answer(length: bytes, error: type[errors.AnaplatError]) -> None:
     with pytest.raises(error):
         list_datasets(answer([length + b"\r\n"], "Transfer-Encoding: chunked"))
+
+
+ENDLESS_LINES = {
+    "the length of a chunk": b"",
+    "its extension": b"5;",
+    "a trailer": chunked(DATASETS).removesuffix(b"\r\n") + b"X: ",
+}
+
+
+@pytest.mark.parametrize("begin", ENDLESS_LINES.values(), ids=ENDLESS_LINES)
+def test_an_endless_line_between_chunks_ends_early_in_little_memory(begin: bytes) -> None:
+    """On the oldest urllib3 as well, which has no limit of its own."""
+    endless = islice(repeat(b"1" * 65_536), 1024)
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.AnaplatTruncatedAnswerError):
+            list_datasets(answer(chain([begin], endless), "Transfer-Encoding: chunked"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert next(endless, None) is not None  # of which the most was neither read nor sent
+    assert peak < 8 * MEGABYTE
+
+
+def test_an_answer_in_many_small_chunks_takes_little_memory() -> None:
+    count = 200_000
+    pieces = [b"2\r\n  \r\n" * count, chunked(DATASETS)]
+    tracemalloc.start()
+    try:
+        assert list_datasets(answer(pieces, "Transfer-Encoding: chunked")) == []
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * MEGABYTE
 
 
 @pytest.mark.parametrize("setting", ["max_answer_mb", "max_connections"])

@@ -8,7 +8,7 @@ import socket
 import threading
 import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from conftest import LONG
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client._http.redaction import without_secrets
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
 from airflow_provider_anaplat.errors import AnaplatUsersInDoubtError
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -73,6 +74,47 @@ def test_a_strange_answer_leaves_the_outcome_unknown(answer: bytes) -> None:
         AnaplatClient(url, "t0ken", read_timeout=5).create_users([NewUser(login_id="a")])
     assert isinstance(raised.value, errors.AnaplatOutcomeUnknownError | errors.AnaplatRedirectError)
     assert len(received) == 1
+
+
+NESTED = [99, 150, 300, 600, 900, 990, 1_100, 100_000]
+
+
+def nested(depth: int) -> bytes:
+    body = json.dumps({"result": "ok", "response": {"dsId": "d", "taskId": "t", "result": {"deep": []}}})
+    return http(200, body.replace("[]", "[" * depth + "]" * depth))
+
+
+@pytest.mark.parametrize("depth", NESTED)
+@pytest.mark.parametrize("write", ["create_dataset", "refresh_dataset", "call"])
+def test_an_answer_that_is_nested_deep_can_be_kept_or_leaves_the_outcome_unknown(write: str, depth: int) -> None:
+    request = CreateDatasetRequest(ac_id="a", name="n", table_query=TableQuery(table="t"))
+    with (
+        answering(nested(depth)) as (url, received),
+        closing(AnaplatClient(url, "t0ken")) as client,
+        suppress(errors.AnaplatOutcomeUnknownError),
+    ):
+        if write == "create_dataset":
+            client.create_dataset(request).model_dump(mode="json")
+        elif write == "refresh_dataset":
+            client.refresh_dataset("d")
+        else:
+            without_secrets(client.call("/public-api/x"))
+    assert len(received) == 1
+
+
+@pytest.mark.parametrize("depth", NESTED)
+def test_a_read_of_what_is_nested_deep_is_an_answer_that_cannot_be_read(depth: int) -> None:
+    with (
+        answering(nested(depth)) as (url, _),
+        closing(AnaplatClient(url, "t0ken", max_retries=0)) as client,
+        pytest.raises(errors.AnaplatInvalidAnswerError),
+    ):
+        client.call("/public-api/x", repeatable=True)
+
+
+def test_what_is_nested_as_deep_as_any_platform_has_it_is_read() -> None:
+    with answering(nested(60)) as (url, _), closing(AnaplatClient(url, "t0ken")) as client:
+        assert client.call("/public-api/x")["dsId"] == "d"
 
 
 def http(status: int, body: bytes | str) -> bytes:
