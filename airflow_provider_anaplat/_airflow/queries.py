@@ -12,6 +12,39 @@ from airflow_provider_anaplat._airflow.releases import AirflowException, Airflow
 log = logging.getLogger(__name__)
 
 _ROWS_AT_A_TIME = 1_000
+# The packages of Airflow's providers that are not called as the type of a database's connection.
+_PACKAGES = {
+    "athena": "amazon",
+    "drill": "apache-drill",
+    "druid": "apache-druid",
+    "gcpbigquery": "google",
+    "hiveserver2": "apache-hive",
+    "impala": "apache-impala",
+    "mariadb": "mysql",
+    "mssql": "microsoft-mssql",
+    "pinot": "apache-pinot",
+    "postgresql": "postgres",
+    "redshift": "amazon",
+}
+
+
+@contextmanager
+def provider_named(sql_conn_id: str) -> Iterator[None]:
+    """Say which provider to install, if the block finds no hook for a connection.
+
+    :param sql_conn_id: id of the Airflow connection
+    :raises AirflowFailException: the provider of the database is not installed
+    """
+    try:
+        yield
+    except (AirflowException, ImportError) as error:
+        kind = BaseHook.get_connection(sql_conn_id).conn_type
+        package = _PACKAGES.get(kind, kind.replace("_", "-")) if kind else "common-sql"
+        raise AirflowFailException(
+            f"sql_conn_id: the connection {sql_conn_id!r} is of the type {kind!r}, whose hook is not available: "
+            f"{error}. Install that database's provider, such as apache-airflow-providers-{package}, on every "
+            "worker, or correct the type."
+        ) from error
 
 
 @contextmanager
@@ -24,7 +57,8 @@ def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[
     :param sql_conn_id: id of an Airflow connection whose hook is a ``DbApiHook``
     :param sql: the query
     """
-    hook = BaseHook.get_hook(sql_conn_id)
+    with provider_named(sql_conn_id):
+        hook = BaseHook.get_hook(sql_conn_id)
     if not hasattr(hook, "get_sqlalchemy_engine"):
         raise AirflowFailException(f"sql_conn_id: the connection {sql_conn_id!r} is not one of an SQL database.")
     engine = _engine(hook)

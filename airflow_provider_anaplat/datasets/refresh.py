@@ -13,6 +13,7 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import Dataset
 from airflow_provider_anaplat.client.tasks import RefreshCall
 from airflow_provider_anaplat.datasets import InDoubt
+from airflow_provider_anaplat.datasets.wording import shown
 from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatNeedsAPersonError,
@@ -130,6 +131,11 @@ class Refresh:
             )
         return dataset
 
+    def summary(self, dataset: Dataset) -> dict[str, Any]:
+        """Return what may be shown of a dataset, as plain JSON under the platform's names."""
+        summary = dataset.summary()
+        return {**summary, **{name: shown(self._client, summary[name]) for name in ("name", "status")}}
+
     def _asked_before(self) -> Asked | None:
         """Return what an earlier attempt noted before it asked; None if none has asked."""
         if self._store is None:
@@ -151,18 +157,18 @@ class Refresh:
         if dataset.utime is None or dataset.utime <= self._wish.since or self._is_running(dataset):
             return None
         log.info("Dataset %s was updated at %s; this update counts", self._wish.ds_id, dataset.utime)
-        return Asked(dataset.summary(), self._wish.since.isoformat(), accepted=True)
+        return Asked(self.summary(dataset), self._wish.since.isoformat(), accepted=True)
 
     def _ask_or_follow(self) -> Asked:
         dataset = self.look()
-        summary = dataset.summary()
+        summary = self.summary(dataset)
         if self._is_running(dataset) and self._wish.if_running != "request":
             if self._wish.if_running == "fail":
                 raise AnaplatNeedsAPersonError(
-                    f"Dataset {self._wish.ds_id} is {dataset.status!r}: an update is already running. Wait "
+                    f"Dataset {self._wish.ds_id} is {summary['status']!r}: an update is already running. Wait "
                     "until it ends, or use if_running='follow' or if_running='request'."
                 )
-            log.info("Dataset %s is %r: following the running update", self._wish.ds_id, dataset.status)
+            log.info("Dataset %s is %r: following the running update", self._wish.ds_id, summary["status"])
             # When the platform sets `utime` of an update that runs is not known: its end is its status alone.
             return self._note(Asked(summary, None, accepted=True))
         self._let_second_pass(dataset.utime)
@@ -212,7 +218,8 @@ class Refresh:
                 why = f"{why} {unanswered}"
                 continue
             if self._is_running(dataset) or self._has_changed(dataset, asked):
-                log.info("It was accepted: dataset %s is %r", self._wish.ds_id, dataset.status)
+                status = shown(self._client, dataset.status)
+                log.info("It was accepted: dataset %s is %r", self._wish.ds_id, status)
                 return
         self.forget()
         resend = self._wish.in_doubt == "resend"
@@ -231,12 +238,11 @@ class Refresh:
     def _is_running(self, dataset: Dataset) -> bool:
         return self._wish.states.read(dataset.status) is State.WORKING
 
-    @staticmethod
-    def _has_changed(dataset: Dataset, asked: Asked) -> bool:
+    def _has_changed(self, dataset: Dataset, asked: Asked) -> bool:
         later = dataset.utime is not None and (
             asked.utime is None or dataset.utime > datetime.fromisoformat(asked.utime)
         )
-        return later or dataset.status != asked.dataset["status"]
+        return later or shown(self._client, dataset.status) != asked.dataset["status"]
 
 
 def _asked(note: Any) -> Asked:

@@ -194,7 +194,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         with closing(self.client()) as client:
             task = Creation(client, task_state(context), wish).find_or_create()
         self._fail_if_failed(task)
-        self.log.info("Dataset %s (%r): %s, %s", task.ds_id, self.name, task.status, task.result)
+        self.log.info("Dataset %s (%r): %r, %r", task.ds_id, self.name, task.status, task.result)
         return task
 
     def _request(self) -> CreateDatasetRequest:

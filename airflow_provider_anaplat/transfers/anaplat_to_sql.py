@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
+from airflow_provider_anaplat._airflow.queries import provider_named
+from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseHook
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
@@ -188,8 +189,6 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
         return name_of_table(self._hook(), connection, self.schema, self.table)
 
     def _hook(self) -> Any:
-        from airflow.providers.common.sql.hooks.sql import DbApiHook
-
         params = self.hook_params or {}
         if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
             raise AirflowFailException(
@@ -197,14 +196,10 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
                 f'{{"local_infile": True}}; it is of the type {type(params).__name__}.'
             )
         connection: Any = BaseHook.get_connection(self.sql_conn_id)
-        try:
+        with provider_named(self.sql_conn_id):
             hook = connection.get_hook(hook_params=dict(params))
-        except (AirflowException, ImportError) as error:
-            raise AirflowFailException(
-                f"The connection {self.sql_conn_id!r} is of the type {connection.conn_type!r}, whose hook is not "
-                f"available: {error}. Install that database's provider, such as "
-                f"apache-airflow-providers-{connection.conn_type}, on every worker, or correct the type."
-            ) from error
+            # Each provider of a database brings it along.
+            from airflow.providers.common.sql.hooks.sql import DbApiHook
         if not isinstance(hook, DbApiHook):
             raise AirflowFailException(
                 f"The connection {self.sql_conn_id!r} is of no database: its hook is {type(hook).__name__}, and "

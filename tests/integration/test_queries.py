@@ -52,6 +52,16 @@ def test_a_database_that_sqlalchemy_does_not_know(monkeypatch: pytest.MonkeyPatc
         assert (names, list(rows)) == (["a", "b"], [(1, 2), (3, 4)])
 
 
+@pytest.mark.parametrize(
+    ("kind", "package"), [("vertica", "vertica"), ("mssql", "microsoft-mssql"), ("mariadb", "mysql")]
+)
+def test_the_provider_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, kind: str, package: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", f'{{"conn_type": "{kind}", "host": "h", "password": "p"}}')
+    said = rf"'hr' is of the type '{kind}'.*Install .*apache-airflow-providers-{package},"
+    with pytest.raises(AirflowFailException, match=said), query("hr", "select 1"):
+        pass
+
+
 def test_a_connection_that_is_no_database_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HR", '{"conn_type": "anaplat", "host": "h", "password": "p"}')
     with pytest.raises(AirflowFailException, match="'hr' is not one of an SQL database"), query("hr", "select 1"):

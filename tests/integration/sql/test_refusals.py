@@ -344,9 +344,15 @@ def test_a_connection_that_is_no_database(load: Any, monkeypatch: pytest.MonkeyP
         load()
 
 
-def test_a_database_whose_provider_is_not_installed(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps({"conn_type": "vertica", "host": "h", "password": "p"}))
-    with pytest.raises(AirflowFailException, match=r"'database' is of the type 'vertica'.*-providers-vertica"):
+@pytest.mark.parametrize(
+    ("kind", "package"),
+    [("vertica", "vertica"), ("mssql", "microsoft-mssql"), ("hiveserver2", "apache-hive"), ("", "common-sql")],
+)
+def test_a_database_whose_provider_is_not_installed(
+    load: Any, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps({"conn_type": kind, "host": "h", "password": "p"}))
+    with pytest.raises(AirflowFailException, match=rf"'database' is of the type .*-providers-{package},"):
         load()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable
@@ -299,6 +300,53 @@ def test_outside_of_a_dag_run_nothing_is_its_own(forgetful: Run) -> None:
     forgetful.add(age=-60)
     forgetful.attempt(if_exists="create", since=None)
     assert forgetful.created == 2
+
+
+def test_what_the_platform_says_of_it_is_masked_and_cut(
+    remembering: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    token = remembering.platform.token
+    remembering.add()
+    for dataset in remembering.platform.platform.datasets.values():
+        dataset.statuses = [f"FINISHED\n{token} {'x' * 100_000}"]
+
+    task = remembering.attempt()
+
+    assert task.status is not None
+    assert task.status.startswith("FINISHED\n*** xxx")
+    assert len(task.status) < 1_000
+    assert remembering.folder
+    note = (remembering.folder / "anaplat_dataset.json").read_text()
+    assert token not in note + caplog.text
+    assert len(note) + len(caplog.text) < 3_000
+    assert remembering.attempt().status == task.status
+
+
+@pytest.mark.parametrize(
+    "result", ["y" * 100_000, {"error": "y" * 100_000}, {"error": {"a": ["y" * 100_000] * 3}}]
+)
+def test_what_the_platform_answers_is_cut(remembering: Run, result: Any) -> None:
+    answer = {"taskId": "t", "dsId": "ds1", "status": "x" * 100_000, "result": result}
+    remembering.platform.inject(
+        "create_dataset", replies.content(json.dumps({"result": "ok", "response": answer}).encode())
+    )
+
+    task = remembering.attempt()
+
+    assert type(task.result) is type(result)
+    assert remembering.folder
+    assert len((remembering.folder / "anaplat_dataset.json").read_text()) < 3_000
+    assert remembering.attempt() == task
+
+
+def test_an_answer_that_is_nested_deeply_is_cut(remembering: Run) -> None:
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    answer = f'{{"result": "ok", "response": {{"dsId": "ds1", "result": {deep}}}}}'
+    remembering.platform.inject("create_dataset", replies.content(answer.encode()))
+
+    assert remembering.attempt().model_dump_json() == remembering.attempt().model_dump_json()
+    assert remembering.sent == 1
 
 
 DEEP = [

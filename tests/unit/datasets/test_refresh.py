@@ -190,6 +190,24 @@ def test_an_id_that_is_none(ds_id: str) -> None:
         RefreshCall().operation(ds_id)
 
 
+def test_what_the_platform_says_of_it_is_masked_and_cut(
+    refresh: Any, simulator: Simulator, dataset: StoredDataset, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    dataset.statuses = [f"RUNNING {simulator.token} {'x' * 100_000}"]
+    simulator.inject("refresh_dataset", replies.reset())
+
+    with pytest.raises(AnaplatOutcomeUnknownError):  # the status is the same as before, also as it was noted
+        refresh().ask()
+    simulator.inject("refresh_dataset", replies.reset(), after_act=True)
+    noted = refresh().ask()
+
+    note = (tmp_path / "anaplat_refresh.json").read_text()
+    assert noted.dataset["status"].startswith("RUNNING *** xxx")
+    assert simulator.token not in note + caplog.text
+    assert len(note) + len(caplog.text) < 5_000
+
+
 NOTED: dict[str, Any] = {
     "dataset": {
         "dsId": "ds1", "name": "sales", "parentDirId": None, "status": "FINISHED", "rowCount": 4, "colCount": 2,
