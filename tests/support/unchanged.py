@@ -19,12 +19,12 @@ def asked(simulator: Simulator) -> list[tuple[int, int]]:
     return [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_rows")]
 
 
-def name_no_state(simulator: Simulator) -> None:
-    """Let each answer with rows have neither version nor update time."""
+def name_no_state(simulator: Simulator, *fields: str) -> None:
+    """Let each answer with rows lack these fields: by default, version and update time."""
 
     def nameless(reply: Reply) -> Reply:
         body = json.loads(reply.body)
-        body["response"] |= {"version": None, "utime": None}
+        body["response"] |= dict.fromkeys(fields or ("version", "utime"))
         return replace(reply, body=json.dumps(body).encode())
 
     simulator.inject("read_rows", Fault(nameless, needs_answer=True), times=None)

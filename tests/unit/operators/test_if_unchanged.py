@@ -268,6 +268,16 @@ def test_a_platform_that_names_neither_version_nor_time_is_never_taken_for_uncha
     assert "unchanged" not in results[1]
 
 
+@pytest.mark.parametrize("field", ["version", "utime"])
+def test_one_of_them_is_enough(export: Export, simulator: Simulator, field: str) -> None:
+    name_no_state(simulator, field)
+
+    results = [export(), export()]
+
+    assert "unchanged" not in results[0]
+    assert results[1]["unchanged"]
+
+
 def test_an_export_that_fails_notes_nothing(export: Export, simulator: Simulator) -> None:
     export()
     simulator.platform.refresh("ds1", numbers(30))
