@@ -16,6 +16,8 @@ from urllib.parse import quote, quote_plus, unquote_plus
 _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
 _EXCERPT_LENGTH = 200
+LONGEST_WORDS = 2_000  # characters of what the platform says of a task, or of what it did
+_LONG_SECRET = 8  # characters
 _MOST_READINGS = 200
 _MOST_READ = 8_000_000  # characters of readings, for which a processor works some seconds
 _ESCAPED = re.compile(r"[\\%&+\0\x80-\xff]")
@@ -46,6 +48,17 @@ def secrets_in(request: Any) -> Iterator[str]:
         waiting.extend(item for item in items if isinstance(item, Mapping | list | tuple))
 
 
+def brief(words: Any, length: int = _EXCERPT_LENGTH) -> str:
+    """Return words of the platform's, masked already, on one line that a log or an error can take.
+
+    :param words: a text, or what has one
+    :param length: characters at most
+    """
+    text = str(words)
+    shown = " ".join(text[: length * 20].split())
+    return shown if len(shown) <= length and len(text) <= length * 20 else shown[:length] + "…"
+
+
 def without_secrets(value: Any) -> Any:
     """Return plain JSON with the values under secret keys masked, at any depth."""
     if isinstance(value, dict):
@@ -59,6 +72,18 @@ def without_secrets(value: Any) -> Any:
 def without_values(value: Any, secrets: Iterable[str]) -> Any:
     """Return plain JSON with the secrets masked wherever a text or a key holds one."""
     return _without(value, _Mask(secrets))
+
+
+def without_echo(value: Any, body: bytes, secrets: Iterable[str]) -> Any:
+    """Return what a body means with the secrets masked that it holds in one of their usual forms.
+
+    To look in the bytes for what all of these forms have in common costs next to nothing, and most bodies hold
+    none. What is short is left: data can hold it by chance.
+    """
+    long = [secret for secret in secrets if len(secret) >= _LONG_SECRET]
+    cores = [max(_SAME_IN_EVERY_FORM.findall(secret), key=len, default="").encode() for secret in long]
+    # Of UTF-16, which JSON may be in, no form would be found.
+    return without_values(value, long) if b"\0" in body or any(core in body for core in cores) else value
 
 
 def _without(value: Any, mask: _Mask) -> Any:
@@ -242,5 +267,4 @@ def shortened(text: str, secrets: Iterable[str], length: int, *, is_cut: bool = 
     shown = redact(start, secrets)
     if is_cut or len(text) > len(start):  # where the start ends, a secret may be cut in two
         shown = shown[: -max((len(form) for secret in secrets for form in _forms(secret)), default=0) or None]
-    shown = " ".join(shown.split())
-    return shown if len(shown) <= length else shown[:length] + "…"
+    return brief(shown, length)
