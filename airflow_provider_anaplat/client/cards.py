@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
-from airflow_provider_anaplat.client._http.redaction import without_half_characters
+from airflow_provider_anaplat.client._http.redaction import without_echo, without_half_characters
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Card, Column
 from airflow_provider_anaplat.errors import AnaplatError, AnaplatInvalidAnswerError, AnaplatRequestError
@@ -99,7 +99,7 @@ def read_cards(answer: Answer) -> list[Card]:
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: it is no object, or a card has another shape
     """
-    payload = read_payload(answer)
+    payload = without_echo(read_payload(answer), answer.body, answer.secrets)
     if not isinstance(payload, dict):
         raise _other_shape(answer, "its `response` is no object", "a page")
     found: dict[str, dict[str, Any]] = {}

@@ -23,10 +23,10 @@ from airflow_provider_anaplat.client._http.checks import (
 )
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import path_of, record_body, rows_body
-from airflow_provider_anaplat.client._http.redaction import redact, secrets_in, without_values
+from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, secrets_in, shortened, without_values
 from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.transport import Transport
-from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo, validated_record
+from airflow_provider_anaplat.client._http.validation import validated_answer, validated_record, validated_task
 from airflow_provider_anaplat.client.arguments import PasswordEncoding, SortType, checked_arguments
 from airflow_provider_anaplat.client.extensions import Extensions
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
@@ -300,7 +300,7 @@ class AnaplatClient(Extensions):
         """
         operation = operations.CREATE_DATASET
         body = record_body(operation, request)
-        return self._transport.send(operation, operation.path, partial(validated_echo, CreationTask), json=body)
+        return self._transport.send(operation, operation.path, partial(validated_task, CreationTask), json=body)
 
     def list_authorized_datasets(self, user_id: str) -> list[AuthorizedResource]:
         """Return the datasets that a user may access (operation 5).
@@ -347,7 +347,7 @@ class AnaplatClient(Extensions):
             passwords += secrets_in(body)
         message = self._send(operations.CREATE_USERS, json=body, secrets=passwords)
         count = re.match(r"\s*(\d[\d,]{0,14})(?![\d,])", message)
-        message = redact(message, passwords)
+        message = shortened(message, (*self._transport.secrets, *passwords), LONGEST_WORDS)
         return CreatedUsers(count=int(count[1].replace(",", "")) if count else None, message=message)
 
     def get_subscriptions(self, ids: Sequence[str]) -> list[SubscriptionPlan]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from airflow_provider_anaplat.client._http.envelope import Answer, read_payload
+from airflow_provider_anaplat.client._http.redaction import without_echo
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 
 __all__ = [
@@ -90,6 +91,7 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
     )
     if not isinstance(payload, list):
         raise answer.error(AnaplatInvalidAnswerError, "the answer's `response` is not a list.")
+    payload = without_echo(payload, answer.body, answer.secrets)
     return {
         record[key]: record for record in payload if isinstance(record, dict) and isinstance(record.get(key), str)
     }

@@ -21,6 +21,7 @@ T = TypeVar("T")
 # A list that is read up to its first error: each takes far more memory than what it is about.
 Items = Annotated[list[T], Field(fail_fast=True)]
 
+_LONGEST = 1_000  # characters of a text in a summary
 _TIMESTAMP_FORMAT = "%Y-%m-%d %H:%M:%S%z"
 
 
@@ -92,6 +93,11 @@ class _Record(BaseModel):
     )
 
 
+def _short(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return what an XCom and a trigger's event can hold; no id and no name is meant to be longer."""
+    return {name: value[:_LONGEST] if isinstance(value, str) else value for name, value in summary.items()}
+
+
 class ColumnGroup(_Record):
     """One group of a grouped column."""
 
@@ -159,7 +165,7 @@ class Dataset(_DatasetFields):
     def summary(self) -> dict[str, Any]:
         """Return what a DAG wants to know of the dataset, as plain JSON under the platform's names."""
         fields = {"ds_id", "name", "parent_dir_id", "status", "row_count", "col_count", "ctime", "utime"}
-        return self.model_dump(mode="json", by_alias=True, include=fields)
+        return _short(self.model_dump(mode="json", by_alias=True, include=fields))
 
 
 class DatasetData(_DatasetFields):
@@ -385,4 +391,4 @@ class SubscriptionPlan(_Record):
     def summary(self) -> dict[str, Any]:
         """Return what a DAG wants to know of the plan's last send, as plain JSON under the platform's names."""
         fields = {"sc_id", "name", "sc_type", "resource_id", "last_send_time", "last_send_status"}
-        return self.model_dump(mode="json", by_alias=True, include=fields)
+        return _short(self.model_dump(mode="json", by_alias=True, include=fields))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.errors import (
     AnaplatDatasetExistsError,
     AnaplatError,
@@ -90,7 +91,7 @@ def one_named(kind: str, given: str, known: Sequence[Known]) -> str:
     if found:
         raise _several(kind, given, found)
     close = get_close_matches(given, sorted({name for _, name, _ in known if name}), n=3)
-    hint = f" Close to it: {', '.join(map(repr, close))}." if close else ""
+    hint = f" Close to it: {', '.join(brief(repr(name)) for name in close)}." if close else ""
     raise AnaplatNotFoundError(
         f"No {kind} has the id or the name {given!r}.{hint} Check the spelling, and the rights of the "
         "connection's token."
@@ -104,7 +105,7 @@ def _fits(given: str, name: str | None, directory: str | None) -> bool:
 
 
 def _several(kind: str, given: str, found: Sequence[Known]) -> AnaplatError:
-    shown = ", ".join(f"{key} (in directory {directory})" for key, _, directory in found[:_SHOWN])
+    shown = ", ".join(f"{brief(key)} (in directory {brief(directory)})" for key, _, directory in found[:_SHOWN])
     rest = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return AnaplatDatasetExistsError(
         f"{len(found)} {kind}s are named {given!r}, and one is wanted: {shown}{rest}. Give an id, write the "

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from airflow_provider_anaplat.client import defaults
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import quoted_id
-from airflow_provider_anaplat.client._http.validation import validated_echo
+from airflow_provider_anaplat.client._http.validation import validated_task
 from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, REFRESH_DATASET, Operation, TokenPlace
 from airflow_provider_anaplat.errors import AnaplatRequestError
@@ -128,4 +128,4 @@ class RefreshCall:
 
 def read_task(answer: Answer) -> TaskStatus:
     """Return what an answer says of a task."""
-    return validated_echo(TaskStatus, answer)
+    return validated_task(TaskStatus, answer)

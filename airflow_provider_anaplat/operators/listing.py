@@ -75,6 +75,7 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
 
     def work(self, context: Context) -> list[str]:
         """Ask for the list, and return the ids of what fits."""
+        from airflow_provider_anaplat.client._http.redaction import brief
         from airflow_provider_anaplat.datasets.listing import DatasetFilter
         from airflow_provider_anaplat.waiting.conditions import moment
 
@@ -92,5 +93,6 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
         found = wanted.select(listed)
         self.log.info("%d of %d datasets match", len(found), len(listed))
         for dataset in found:
-            self.log.info("Dataset %s: %r in directory %s", dataset.ds_id, dataset.name, dataset.parent_dir_id)
+            name, directory = brief(repr(dataset.name)), brief(dataset.parent_dir_id)
+            self.log.info("Dataset %s: %s in directory %s", brief(dataset.ds_id), name, directory)
         return [dataset.ds_id for dataset in found]

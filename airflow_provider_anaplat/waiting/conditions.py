@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pendulum
 
+from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.client.names import check_one_given, id_of
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.waiting.states import (
@@ -136,7 +137,9 @@ class _OfOneDataset(Condition):
             return Verdict(State.WORKING, f"dataset {self.called} is not in the list")
         states = StateTable(self.success_states, self.failure_states)
         state = self._judge(states.read(dataset.status), dataset, lookup.clock_ahead)
-        seen = f"dataset {self.called} is {dataset.status!r}{self._also_seen(dataset, lookup.clock_ahead)}"
+        seen = (
+            f"dataset {self.called} is {brief(repr(dataset.status))}{self._also_seen(dataset, lookup.clock_ahead)}"
+        )
         if state is State.UNKNOWN and self.unknown_state == "wait":
             return Verdict(State.WORKING, f"{seen}, which no table of states knows")
         return Verdict(state, seen, dataset.summary() if state is State.DONE else None)
@@ -186,7 +189,8 @@ class _OfOneTask(_OfOneDataset):
         if not self._task_id:
             return super().judge(lookup)
         task: TaskStatus = lookup.get(self._task_id)  # type: ignore[assignment]  # what was asked for is there
-        seen = f"task {self._task_id} is {task.status!r}, its result {task.error or task.result!r}"
+        result = brief(repr(task.error or task.result))
+        seen = f"task {self._task_id} is {brief(repr(task.status))}, its result {result}"
         state = self._judge_task(task)
         if state is State.UNKNOWN and self.unknown_state == "wait":
             return Verdict(State.WORKING, f"{seen}; no table of states knows one of these")
@@ -327,14 +331,14 @@ class SubscriptionsSent(Condition):
     def _judge(self, sc_id: str, plan: SubscriptionPlan | None, clock_ahead: timedelta) -> tuple[State, str]:
         if plan is None:
             return State.FAILED, f"subscription {sc_id} does not exist"
-        name = f"subscription {sc_id} ({plan.name})"
+        name = f"subscription {sc_id} ({brief(plan.name)})"
         if plan.enabled is False:
             return State.FAILED, f"{name} is disabled"
         since = moment("sent_after", self.sent_after)
         if plan.last_send_time is None or plan.last_send_time - since < clock_ahead:
             last = f"{plan.last_send_time or 'never'}{_by_its_clock(clock_ahead)}"
             return State.WORKING, f"{name} was last sent {last}"
-        seen = f"{name} was sent {plan.last_send_time} with {plan.last_send_status!r}"
+        seen = f"{name} was sent {plan.last_send_time} with {brief(repr(plan.last_send_status))}"
         state = StateTable(self.success_states, self.failure_states).read(plan.last_send_status)
         unknown_waits = state is State.UNKNOWN and self.unknown_state == "wait"
         return (State.WORKING if unknown_waits else state), seen

@@ -11,7 +11,12 @@ from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from airflow_provider_anaplat import errors
-from airflow_provider_anaplat.client._http.redaction import excerpt, redact, shortened, without_half_characters
+from airflow_provider_anaplat.client._http.redaction import (
+    LONGEST_WORDS,
+    excerpt,
+    shortened,
+    without_half_characters,
+)
 
 T = TypeVar("T")
 
@@ -53,7 +58,8 @@ _ASK_THE_PROXY = (
 )
 
 
-_LONGEST_MESSAGE = 2_000
+_LONGEST_ERROR = 4_000
+_LONGEST_HOST = 255
 _DEEPEST = 100  # levels; pydantic writes 255, and Python's own functions follow some 300
 # Bytes that Python takes for what begins with, or follows on, a character of JSON.
 _MEMORY = {b"{": 192, b"[": 88, b'"': 30, b",": 32}
@@ -112,7 +118,7 @@ class Answer:
         tail = f" The answer begins: {shown}" if shown and platform_message is None else ""
         return error_type(
             # What is wrong may quote the answer, and an answer may repeat what the request held.
-            without_half_characters(redact(f"{self.operation}: {what}{tail}", self.secrets)),
+            without_half_characters(shortened(f"{self.operation}: {what}{tail}", self.secrets, _LONGEST_ERROR)),
             operation=self.operation,
             status=self.status,
             code=code,
@@ -236,7 +242,7 @@ def _raise_redirect(answer: Answer) -> NoReturn:
         target = urlsplit(answer.location or "").netloc.rpartition("@")[2]
     except ValueError:
         target = "what is no address"
-    host = redact(target, answer.secrets) or "another path of the same host"
+    host = shortened(target, answer.secrets, _LONGEST_HOST) or "another path of the same host"
     raise answer.error(
         errors.AnaplatRedirectError,
         f"HTTP {answer.status} redirects to {host}. Redirects are never followed, since they would take "
@@ -264,7 +270,7 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
     if error_type is None:
         error_type = errors.AnaplatServerError if answer.status >= 500 else errors.AnaplatRefusedError
     if message is not None:
-        message = shortened(message, answer.secrets, _LONGEST_MESSAGE)
+        message = shortened(message, answer.secrets, LONGEST_WORDS)
     of_code = "" if code is None else f" (code {code})"
     said = f" {sentence(f'The platform says: {message}' + of_code)}" if message else ""
     proxy = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED

@@ -8,22 +8,30 @@ import logging
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, quote_plus, unquote_plus
 
 _MASK = "***"
 _SECRET_KEYS = frozenset({"token", "password"})
 _EXCERPT_LENGTH = 200
+LONGEST_WORDS = 2_000  # characters of what the platform says of a task, or of what it did
+_LONG_SECRET = 8  # characters
 _MOST_READINGS = 200
+_MOST_READ = 8_000_000  # characters of readings, for which a processor works some seconds
 _ESCAPED = re.compile(r"[\\%&+\0\x80-\xff]")
 _BACKSLASH = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))",
     re.DOTALL,
 )
+_OCTAL, _PLAIN = 5, 6  # their groups
+_TO_JOIN = re.compile(r"[\\\0\ud800-\udfff]")
 # What stands for a byte that was read as a character of its own: HTML, as most of the world, takes 0x80 for the €.
 _BYTE_OF = {ord(said): byte for byte in range(0x80, 0xA0) if (said := bytes([byte]).decode("cp1252", "ignore"))}
-_BYTES = re.compile(f"[\x80-\xff{''.join(map(chr, _BYTE_OF))}]{{2,}}")
+_OF_BYTES = f"\x80-\xff{''.join(map(chr, _BYTE_OF))}"
+_BYTES = re.compile(f"[{_OF_BYTES}]{{2,}}")
+_OF_ESCAPES = rf"\\%&#;{{}}\0a-zA-Z0-9\ud800-\udfff{_OF_BYTES}"  # what an escape of any kind is made of
 _PERCENT_U = re.compile("%u([0-9a-fA-F]{4})")  # which old browsers' scripts write
 _CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SAME_IN_EVERY_FORM = re.compile(r"[A-Za-z0-9_.~-]+")
@@ -40,6 +48,17 @@ def secrets_in(request: Any) -> Iterator[str]:
         waiting.extend(item for item in items if isinstance(item, Mapping | list | tuple))
 
 
+def brief(words: Any, length: int = _EXCERPT_LENGTH) -> str:
+    """Return words of the platform's, masked already, on one line that a log or an error can take.
+
+    :param words: a text, or what has one
+    :param length: characters at most
+    """
+    text = str(words)
+    shown = " ".join(text[: length * 20].split())
+    return shown if len(shown) <= length and len(text) <= length * 20 else shown[:length] + "…"
+
+
 def without_secrets(value: Any) -> Any:
     """Return plain JSON with the values under secret keys masked, at any depth."""
     if isinstance(value, dict):
@@ -52,11 +71,27 @@ def without_secrets(value: Any) -> Any:
 
 def without_values(value: Any, secrets: Iterable[str]) -> Any:
     """Return plain JSON with the secrets masked wherever a text or a key holds one."""
+    return _without(value, _Mask(secrets))
+
+
+def without_echo(value: Any, body: bytes, secrets: Iterable[str]) -> Any:
+    """Return what a body means with the secrets masked that it holds in one of their usual forms.
+
+    To look in the bytes for what all of these forms have in common costs next to nothing, and most bodies hold
+    none. What is short is left: data can hold it by chance.
+    """
+    long = [secret for secret in secrets if len(secret) >= _LONG_SECRET]
+    cores = [max(_SAME_IN_EVERY_FORM.findall(secret), key=len, default="").encode() for secret in long]
+    # Of UTF-16, which JSON may be in, no form would be found.
+    return without_values(value, long) if b"\0" in body or any(core in body for core in cores) else value
+
+
+def _without(value: Any, mask: _Mask) -> Any:
     if isinstance(value, dict):
-        return {redact(key, secrets): without_values(item, secrets) for key, item in value.items()}
+        return {mask.put_on(key): _without(item, mask) for key, item in value.items()}
     if isinstance(value, list):
-        return [without_values(item, secrets) for item in value]
-    return redact(value, secrets) if isinstance(value, str) else value
+        return [_without(item, mask) for item in value]
+    return mask.put_on(value) if isinstance(value, str) else value
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -65,16 +100,58 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     If the text holds one escaped (for an address, as JSON, as HTML, or one within another), in a form that is
     not among the usual ones, nothing of the text is left.
     """
-    secrets = [secret for secret in secrets if secret]
     # No form of a secret is shorter than the secret.
-    forms = {form for secret in secrets if len(secret) <= len(text) for form in _forms(secret)}
-    for form in sorted(forms, key=len, reverse=True):
-        text = text.replace(form, _MASK)
-    if _ESCAPED.search(text):
-        readings, plain = list(islice(_readings(text), _MOST_READINGS)), _plain(text)
-        if len(readings) == _MOST_READINGS or any(_is_in(readings, plain, secret) for secret in secrets):
-            return _MASK
-    return text
+    return _Mask(secret for secret in secrets if len(secret) <= len(text)).put_on(text)
+
+
+class _Mask:
+    """Masks secrets in any number of texts.
+
+    :param secrets: the secrets
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = [secret for secret in secrets if secret]
+        self._forms = sorted({form for secret in self._secrets for form in _forms(secret)}, key=len, reverse=True)
+
+    def put_on(self, text: str) -> str:
+        """Return a text without the secrets."""
+        for form in self._forms:
+            text = text.replace(form, _MASK)
+        return _MASK if self._secrets and _ESCAPED.search(text) and self._may_be_hidden(text) else text
+
+    def _may_be_hidden(self, text: str) -> bool:
+        """Tell whether a text holds a secret in an unusual form, or so many escapes that nobody can tell."""
+        read = 0
+        shortest, of_either = self._of_either
+        for run in of_either.finditer(text):
+            if not _ESCAPED.search(run[0]):
+                continue
+            readings: list[str] = []
+            for reading in islice(_readings(run[0], shortest), _MOST_READINGS):
+                readings.append(reading)
+                read += len(reading)
+                if len(readings) == _MOST_READINGS or read > _MOST_READ:
+                    return True
+            plain = _plain(run[0])
+            if any(_is_in(readings, plain, secret) for secret in self._secrets):
+                return True
+        return False
+
+    @cached_property
+    def _of_either(self) -> tuple[int, re.Pattern[str]]:
+        """What finds all in a text that can be a secret with an escape in it, and the characters of the shortest.
+
+        An escape is no shorter than what it stands for; and between two characters of a secret, or their
+        escapes, stands nothing that is part of neither. To read a whole text in every way takes half a minute
+        for a megabyte.
+        """
+        spelt = {*self._secrets, *filter(None, map(_plain, self._secrets))}
+        characters = set("".join(spelt))
+        if " " in characters:  # which addresses have a plus for
+            characters.add("+")
+        any_of, shortest = re.escape("".join(sorted(characters))), min(map(len, spelt))
+        return shortest, re.compile(f"[{_OF_ESCAPES}{any_of}]{{{shortest},}}")
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -99,15 +176,18 @@ def _is_in(readings: Sequence[str], text: str, secret: str) -> bool:
     return (plain != "" and plain in text) or any(secret in reading for reading in readings)
 
 
-def _readings(text: str) -> Iterator[str]:
+def _readings(text: str, shortest: int) -> Iterator[str]:
     """Yield a text, and what is left of it as escapes of JSON, HTML and addresses are undone, in every order.
 
     Half of an escape may be escaped in another way than the other half.
+
+    :param shortest: characters of a reading at least; undoing never makes one longer
     """
     readings = [text]
     for reading in readings:  # which grows meanwhile
         yield reading
-        readings += [undone for undo in _UNDO if (undone := undo(reading)) not in readings]
+        undone = (undo(reading) for undo in _UNDO)
+        readings += [other for other in undone if len(other) >= shortest and other not in readings]
 
 
 def _plain(text: str) -> str:
@@ -121,7 +201,7 @@ def _plain(text: str) -> str:
 
 
 def _without_backslashes(text: str) -> str:
-    return _whole(_BACKSLASH.sub(_character, text).replace("\0", ""))
+    return _whole(_BACKSLASH.sub(_character, text).replace("\0", "")) if _TO_JOIN.search(text) else text
 
 
 def _whole(text: str) -> str:
@@ -130,15 +210,16 @@ def _whole(text: str) -> str:
 
 
 def _character(escape: re.Match[str]) -> str:
-    *codes, octal, plain = escape.groups()
-    if octal is not None:
-        return chr(int(octal, 8))
-    code = next(filter(None, codes), None)
-    return _CONTROLS.get(plain, plain) if code is None else chr(min(int(code, 16), sys.maxunicode))
+    kind, code = cast(int, escape.lastindex), escape[cast(int, escape.lastindex)]
+    if kind == _PLAIN:
+        return _CONTROLS.get(code, code)
+    return chr(int(code, 8)) if kind == _OCTAL else chr(min(int(code, 16), sys.maxunicode))
 
 
 def _without_percents(text: str) -> str:
-    return unquote_plus(_whole(_PERCENT_U.sub(lambda escape: chr(int(escape[1], 16)), text)))
+    if "%" in text:
+        text = _whole(_PERCENT_U.sub(lambda escape: chr(int(escape[1], 16)), text))
+    return unquote_plus(text)
 
 
 def _without_bytes(text: str) -> str:
@@ -186,5 +267,4 @@ def shortened(text: str, secrets: Iterable[str], length: int, *, is_cut: bool = 
     shown = redact(start, secrets)
     if is_cut or len(text) > len(start):  # where the start ends, a secret may be cut in two
         shown = shown[: -max((len(form) for secret in secrets for form in _forms(secret)), default=0) or None]
-    shown = " ".join(shown.split())
-    return shown if len(shown) <= length else shown[:length] + "…"
+    return brief(shown, length)

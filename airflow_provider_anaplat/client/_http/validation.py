@@ -7,13 +7,21 @@ import re
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_origin
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from airflow_provider_anaplat.client._http.envelope import Answer, check_depth, read_payload
-from airflow_provider_anaplat.client._http.redaction import without_half_characters, without_values
+from airflow_provider_anaplat.client._http.redaction import (
+    LONGEST_WORDS,
+    brief,
+    without_echo,
+    without_half_characters,
+    without_values,
+)
+from airflow_provider_anaplat.client.models import DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
 
 T = TypeVar("T")
+R = TypeVar("R", bound=BaseModel)
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # escaped, or as Python's JSON lets it pass
 
@@ -21,13 +29,15 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # escaped, or as
 def validated_answer(kind: type[T], answer: Answer) -> T:
     """Return what an answer holds as the type that the contract gives it.
 
-    Half a character in a field of the contract is refused; in whatever else is kept, it is replaced, so that a
-    record can be written as JSON.
+    Secrets that it repeats are masked, but in rows. Half a character in a field of the contract is refused; in
+    whatever else is kept, it is replaced, so that a record can be written as JSON.
 
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: its payload has another shape
     """
     payload = read_payload(answer)
+    if kind is not DatasetData:  # whose cells are the users' own
+        payload = without_echo(payload, answer.body, answer.secrets)
     value = validated(kind, payload, answer)
     if not _SURROGATE.search(answer.body):
         return value
@@ -45,6 +55,23 @@ def validated_echo(kind: type[T], answer: Answer) -> T:
     check_depth(answer, payload)
     payload = without_values(payload, answer.secrets)
     return validated(kind, json.loads(without_half_characters(json.dumps(payload, ensure_ascii=False))), answer)
+
+
+def validated_task(kind: type[R], answer: Answer) -> R:
+    """Return what an answer says of a task, in so many words that a log, an XCom and a note can hold them.
+
+    :raises AnaplatError: the answer is no success
+    :raises AnaplatInvalidAnswerError: its payload has another shape
+    """
+    task = validated_echo(kind, answer)
+    return task.model_copy(update={name: _few(getattr(task, name)) for name in ("status", "result")})
+
+
+def _few(said: Any) -> Any:
+    if isinstance(said, dict) and len(text := json.dumps(said, ensure_ascii=False)) > LONGEST_WORDS:
+        error = said.get("error")
+        return {"error" if error else "begins": brief(error or text, LONGEST_WORDS)}
+    return brief(said, LONGEST_WORDS) if isinstance(said, str) and len(said) > LONGEST_WORDS else said
 
 
 def validated(kind: type[T], payload: Any, answer: Answer) -> T:
@@ -72,7 +99,8 @@ def validated_record(kind: type[T], record: Any, operation: str, record_id: str)
         value: T = _adapter(kind).validate_python(record)  # type: ignore[arg-type]  # likewise
     except ValidationError as error:
         raise AnaplatInvalidAnswerError(
-            f"{operation}: the record of {record_id!r} does not have the contract's shape: {_places(error)}.",
+            f"{operation}: the record of {brief(repr(record_id))} does not have the contract's "
+            f"shape: {_places(error)}.",
             operation=operation,
         ) from None
     return value
@@ -80,7 +108,7 @@ def validated_record(kind: type[T], record: Any, operation: str, record_id: str)
 
 def _places(error: ValidationError) -> str:
     return "; ".join(
-        f"{'.'.join(map(str, problem['loc'])) or 'response'}: {problem['msg']}"
+        f"{brief('.'.join(map(str, problem['loc']))) or 'response'}: {problem['msg']}"
         for problem in error.errors(include_input=False, include_url=False)[:5]
     )
 

@@ -279,6 +279,19 @@ def test_datasets_are_listed_by_name_folder_state_and_age(run: Run, simulator: S
     assert len(simulator.requests("list_datasets")) == 8
 
 
+def test_a_list_that_repeats_the_token_shows_it_nowhere(
+    run: Run, simulator: Simulator, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("INFO")
+    simulator.platform.add_dataset(f"sales {simulator.token}", TEXTS, ["FINISHED"], f"dir-{simulator.token}")
+    simulator.platform.datasets[simulator.token] = simulator.platform.datasets.pop("ds1")
+    simulator.platform.datasets[simulator.token].ds_id = simulator.token
+    assert run(AnaplatListDatasetsOperator) == ["***"]
+    logged = caplog.text + capfd.readouterr().out  # the one or the other, by the release of Airflow
+    assert "'sales ***' in directory dir-***" in logged
+    assert simulator.token not in logged
+
+
 @pytest.mark.parametrize(
     "mistake", [{"states": "FINISHED"}, {"newer_than": "yesterday"}, {"older_than": "7 days"}]
 )

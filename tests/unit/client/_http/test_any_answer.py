@@ -313,4 +313,5 @@ def test_a_moment_that_is_none_is_not_repeated(simulator: Simulator, look: Calla
 def test_a_number_that_counts_no_users_is_none(simulator: Simulator, said: str, count: int | None) -> None:
     simulator.inject("create_users", replies.content(json.dumps({"result": "ok", "response": said}).encode()))
     created = AnaplatClient(simulator.url, simulator.token).create_users([NewUser(login_id="a")])
-    assert (created.count, created.message) == (count, said)
+    assert created.count == count
+    assert said.startswith(created.message.removesuffix("…"))

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from itertools import product
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -104,6 +105,25 @@ def test_half_a_character_of_a_secret_is_masked_too(secret: str) -> None:
 
 def test_the_longest_secret_is_masked_first() -> None:
     assert redact("secret-and-more", ["secret", "secret-and-more"]) == "***"
+
+
+PIECES = ["\\u0025", "%5c", "&amp;", "&#92;", "%26", "\\x41", "Ã©", "41;"]
+MANY_ESCAPES = " ".join(map("".join, product(PIECES, repeat=4)))
+
+
+def test_a_long_text_is_read_where_an_escape_can_be_part_of_a_secret_alone() -> None:
+    secrets = ["the-t0ken-of-an-application", "hunter2-and-a-few-characters-more"]
+    assert redact(MANY_ESCAPES, secrets) == MANY_ESCAPES
+    for secret in secrets:
+        assert redact(f"{MANY_ESCAPES} {secret[:3]}{escaped(secret[3:])}", secrets) == "***"
+
+
+def escaped(text: str) -> str:
+    return "".join(f"%5cu{ord(character):04x}" for character in text)
+
+
+def test_of_what_nobody_can_read_to_its_end_nothing_is_shown() -> None:
+    assert redact("".join(map("".join, product(PIECES, repeat=4))), ["hunter2"]) == "***"
 
 
 def test_what_holds_no_secret_stays_as_it_is() -> None:
