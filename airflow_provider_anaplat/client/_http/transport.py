@@ -234,7 +234,8 @@ class Transport:
             return None
         settings = self._settings
         digest = self._sign_in.digest(settings.base_url, settings.token)
-        return UserTokens(digest, self._signed_in, settings.token_store, self._wait)
+        patience = settings.connect_timeout + settings.read_timeout
+        return UserTokens(digest, self._signed_in, settings.token_store, self._wait, patience)
 
     def _signed_in(self) -> UserToken:
         """Ask for a user token."""

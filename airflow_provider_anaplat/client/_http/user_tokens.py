@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -55,6 +55,7 @@ class UserTokens:
     :param sign_in: asks the platform for a token
     :param store: shares the token with other processes; None keeps it in this one
     :param pause: waits for that many seconds, or less if the client is closed
+    :param patience: seconds to wait for another process that signs in
     """
 
     def __init__(
@@ -63,11 +64,13 @@ class UserTokens:
         sign_in: Callable[[], UserToken],
         store: TokenStore | None,
         pause: Callable[[float], None],
+        patience: float,
     ) -> None:
         self._digest = digest
         self._sign_in = sign_in
         self._store = store
         self._pause = pause
+        self._patience = patience
         with _lock:
             self._held = _held.setdefault(digest, _Held())
 
@@ -187,28 +190,48 @@ class UserTokens:
 
     @contextmanager
     def _alone_on_this_machine(self) -> Iterator[None]:
-        """Wait until no other process signs in on this machine; without a store, there is nothing to wait for."""
+        """Wait until no other process signs in on this machine; without a store, there is nothing to wait for.
+
+        If that lasts longer than a sign-in may, or there is no lock to be had, do not: a sign-in may displace
+        another one then, and who is displaced looks again. A process that hangs would hold all others up.
+        """
         if self._store is None:
             yield
             return
-        from fcntl import LOCK_EX, LOCK_NB, flock
-
         path = Path(tempfile.gettempdir(), f"anaplat-{os.getuid()}-{self._digest}.lock")
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:  # then a sign-in may displace another one; who is displaced looks again
+        except OSError as error:
             log.info("The sign-in could not be locked: %s", error)
             yield
             return
         try:
-            while True:
-                with suppress(BlockingIOError):
-                    flock(file, LOCK_EX | LOCK_NB)
-                    break
-                self._pause(_BETWEEN_LOOKS)
+            self._lock(file, path)
             yield
         finally:
             os.close(file)
+
+    def _lock(self, file: int, path: Path) -> None:
+        """Lock a file, if it can be had in time."""
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        end = time.monotonic() + self._patience
+        while time.monotonic() < end:
+            try:
+                flock(file, LOCK_EX | LOCK_NB)
+            except BlockingIOError:
+                self._pause(_BETWEEN_LOOKS)
+            except OSError as error:
+                log.info("The sign-in could not be locked: %s", error)
+                return
+            else:
+                return
+        log.warning(
+            "Another process of this machine has been signing in for more than %g s (it holds %s); it is waited "
+            "for no longer. If this comes again, look for a process that hangs.",
+            self._patience,
+            path,
+        )
 
 
 def _explain(error: errors.AnaplatError) -> None:

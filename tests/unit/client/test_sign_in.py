@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import tempfile
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from fcntl import LOCK_EX, flock
+from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import TEXTS
+from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
@@ -372,6 +376,23 @@ def test_a_closed_client_waits_for_nobody(signed: Signed, simulator: Simulator, 
             second.result(60)
         release.set()
         assert len(first.result(60)) == 2
+
+
+def test_a_process_that_hangs_in_its_sign_in_holds_nobody_up_for_long(
+    signed: Signed, simulator: Simulator, ds_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    digest = SignIn(DEFAULT_LOGIN).digest(simulator.url, simulator.token)
+    path = Path(tempfile.gettempdir(), f"anaplat-{os.getuid()}-{digest}.lock")
+    with path.open("w") as hanging, ThreadPoolExecutor(1) as pool:
+        flock(hanging, LOCK_EX)  # as if by another process
+        client = signed(token_store=Shared(), connect_timeout=0.1, read_timeout=5)
+        asked = pool.submit(client.get_columns, ds_id)
+        try:
+            assert len(asked.result(LONG)) == 2
+        finally:
+            client.close()
+    assert str(path) in caplog.text
+    path.unlink()
 
 
 @pytest.mark.parametrize(
