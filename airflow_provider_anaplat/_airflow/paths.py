@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ def path_of(path: Any) -> Any:
         from airflow_provider_anaplat._airflow.releases import ObjectStoragePath
 
         return ObjectStoragePath(path)
+    if not isinstance(path, str | os.PathLike) and not hasattr(path, "open"):
+        raise AirflowFailException(f"{path!r} is no path: it must be a text, and not {type(path).__name__}.")
     return Path(path) if isinstance(path, str) else path
 
 

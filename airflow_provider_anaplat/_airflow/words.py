@@ -1,4 +1,4 @@
-"""The arguments that take one of a few words, and the check of them."""
+"""The arguments that take one of a few words, a text or a whole number, and the check of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat.client._http.redaction import without_half_characters
 
 WORDS = {
     "csv_formulas": ("keep", "escape"),
@@ -28,8 +29,20 @@ WORDS = {
     "unknown_state": ("wait", "fail"),
     "view": ("GRAPH", "GRID"),
 }
-# If it is, the connection says it, or the contract does.
-_MAY_BE_LEFT_OUT = ("token_in",)
+_LEFT_OUT = object()
+_TEXTS = (
+    "anaplat_conn_id", "dataset", "delimiter", "ds_id", "file_format", "schema", "sort_by", "sql_conn_id", "table",
+    "users_sql",
+)  # fmt: skip
+_NUMBERS = (
+    "batch_size", "concurrency", "max_poll_failures", "max_restarts", "max_rows", "memory_mb", "page_size",
+    "partitions", "rows_per_file",
+)  # fmt: skip
+# If it is, the connection says it, or the contract does, or nothing has to.
+_MAY_BE_LEFT_OUT = (
+    "dataset", "ds_id", "file_format", "max_rows", "rows_per_file", "schema", "sort_by", "sql_conn_id", "token_in",
+    "users_sql",
+)  # fmt: skip
 
 
 def check_words(task: Any, names: Iterable[str] = WORDS) -> None:
@@ -47,3 +60,23 @@ def check_words(task: Any, names: Iterable[str] = WORDS) -> None:
             raise AirflowFailException(
                 f"{name} is {word!r}; it must be one of {', '.join(known)}. Nothing was sent."
             )
+
+
+def check_kinds(task: Any) -> None:
+    """See that each argument of a task that takes a text or a number has one; templates are rendered by then.
+
+    :param task: an operator or a sensor
+    :raises AirflowFailException: one has another kind of value, which a retry would not mend
+    """
+    for name in (*_TEXTS, *_NUMBERS):
+        value = getattr(task, name, _LEFT_OUT)
+        if value is _LEFT_OUT or (value is None and name in _MAY_BE_LEFT_OUT):
+            continue
+        kind, what = (str, "text") if name in _TEXTS else (int, "whole number")
+        if not isinstance(value, kind) or isinstance(value, bool):
+            problem = f"is of the type {type(value).__name__}"
+        elif isinstance(value, str) and without_half_characters(value) != value:
+            problem = "holds half of a character (an unpaired surrogate)"
+        else:
+            continue
+        raise AirflowFailException(f"{name} {problem}; it must be a {what}. Nothing was sent.")

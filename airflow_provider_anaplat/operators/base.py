@@ -10,7 +10,7 @@ from airflow_provider_anaplat._airflow.dataset_names import NamesDataset
 from airflow_provider_anaplat._airflow.failures import no_useless_retry
 from airflow_provider_anaplat._airflow.memory import keep_large_blocks_apart
 from airflow_provider_anaplat._airflow.releases import AirflowSkipException, BaseOperator
-from airflow_provider_anaplat._airflow.words import check_words
+from airflow_provider_anaplat._airflow.words import check_kinds, check_words
 from airflow_provider_anaplat.assets import describe_events
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink
@@ -61,6 +61,7 @@ class AnaplatOperator(BaseOperator):
         """
         with no_useless_retry():
             check_words(self)
+            check_kinds(self)
             self.check()
             return self.work(context)
 

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
-    from airflow_provider_anaplat.rows.partitions import Committed, PartitionedExport
+    from airflow_provider_anaplat.rows.partitions import Committed, Partition, PartitionedExport
     from airflow_provider_anaplat.rows.unchanged import IfUnchanged, LastExport
 
 __all__ = [
@@ -148,8 +148,9 @@ class _PartOperator(_PartitionedOperator):
     def work(self, context: Context) -> Any:
         """Export the rows, and return how many."""
         from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatUnplannedError
-        from airflow_provider_anaplat.rows.partitions import Partition, RowsOfPart
+        from airflow_provider_anaplat.rows.partitions import RowsOfPart
 
+        partition = self._partition()
         keep_large_blocks_apart()
         export = self.partitioned(context)
         try:
@@ -158,12 +159,23 @@ class _PartOperator(_PartitionedOperator):
                 link_dataset(self, context, ds_id)
                 last = self.last_by(export, ds_id)
                 part = RowsOfPart(self.row_query(ds_id), self.on_cast_error, last.fingerprint(client))
-                summary = export.export(client, part, Partition(**self.partition))
+                summary = export.export(client, part, partition)
         except (AnaplatDatasetChangedError, AnaplatUnplannedError) as error:
             raise AirflowFailException(
                 f"{error} A retry of this part alone cannot mend it: clear the whole task group."
             ) from error
         return summary.rows
+
+    def _partition(self) -> Partition:
+        from airflow_provider_anaplat.rows.partitions import Partition
+
+        try:
+            return Partition(**self.partition)
+        except TypeError:
+            raise AirflowFailException(
+                f"partition is {self.partition!r}; it must be an object with number, offset and rows, as the task "
+                "that plans returns them. Nothing was sent."
+            ) from None
 
 
 class _CommitOperator(_PartitionedOperator):

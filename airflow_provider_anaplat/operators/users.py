@@ -177,16 +177,28 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     def _rules(self) -> Rules:
         from airflow_provider_anaplat.users.provision import Rules
 
-        if self.batch_size < 1:
-            raise AirflowFailException(f"batch_size is {self.batch_size}; it must be at least 1.")
         return Rules(
             batch_size=self.batch_size,
-            user_property_type=None if self.user_property_type is None else int(self.user_property_type),
+            user_property_type=self._property_type(),
             existing_users=self.existing_users,
             isolate_rejected=self.isolate_rejected,
             on_rejected=self.on_rejected,
             in_doubt=self.in_doubt,
             password_encoding=self.password_encoding,
+        )
+
+    def _property_type(self) -> int | None:
+        """Return the number, which is a text if a template gave it."""
+        given = self.user_property_type
+        if given is None:
+            return None
+        try:
+            if isinstance(given, int | str) and not isinstance(given, bool):
+                return int(given)
+        except ValueError:
+            pass
+        raise AirflowFailException(
+            f"user_property_type is {given!r}; it must be a whole number. Nothing was sent."
         )
 
     def _source(self) -> UserSource:
@@ -200,6 +212,8 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         if self.users_path is not None:
             return file_source(path_of(self.users_path))
         if self.users_sql is not None:
+            if not self.users_sql.strip():
+                raise AirflowFailException("users_sql is empty; it must be a query. Nothing was sent.")
             if not self.sql_conn_id:
                 raise AirflowFailException("users_sql needs sql_conn_id, the id of the database's connection.")
             return QuerySource(partial(query, self.sql_conn_id, self.users_sql))
@@ -211,7 +225,9 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         return ListSource(self.users)
 
     def _store(self, context: Context) -> StateStore | None:
-        store = folder_state(context, self.progress_path) if self.progress_path else task_state(context)
+        store = (
+            task_state(context) if self.progress_path in (None, "") else folder_state(context, self.progress_path)
+        )
         if store is None:
             self.log.warning(
                 "Progress is not kept, since Airflow has no task state store before 3.3 and progress_path is not "

@@ -144,8 +144,8 @@ class PartitionedExport:
         :raises AnaplatError: the platform does not answer
         :raises AnaplatOutputError: the folder cannot be written
         """
-        if partitions < 1 or page_size < 1:
-            raise AnaplatRequestError("partitions and page_size must be at least 1.")
+        if not all(type(number) is int and number >= 1 for number in (partitions, page_size)):
+            raise AnaplatRequestError("partitions and page_size must be at least 1, and whole numbers.")
         reader = PageReader(client, RowQuery(ds_id, max_rows=0))
         self._discard()
         split = list(_split(reader.snapshot.row_count, partitions, page_size))

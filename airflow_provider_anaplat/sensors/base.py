@@ -21,7 +21,7 @@ from airflow_provider_anaplat._airflow.releases import (
     BaseSensorOperator,
     PokeReturnValue,
 )
-from airflow_provider_anaplat._airflow.words import check_words
+from airflow_provider_anaplat._airflow.words import check_kinds, check_words
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import (
     CAN_BEGIN_IN_TRIGGERER,
@@ -112,6 +112,7 @@ class AnaplatSensor(BaseSensorOperator):
         """
         with no_useless_retry():
             check_words(self, ("unknown_state", "probe"))
+            check_kinds(self)
             if isinstance(self, NamesDataset):
                 self.check_dataset()
             self.link(context, {})

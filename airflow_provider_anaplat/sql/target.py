@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad, TableNote
-from airflow_provider_anaplat.sql.session import Dialect, Names, Session
+from airflow_provider_anaplat.sql.session import PARAMETER, Dialect, Names, Session
 
 __all__ = [
     "Mode",
@@ -57,15 +57,17 @@ class SqlTarget:
     def __post_init__(self) -> None:
         if self.mode not in ("replace", "append", "upsert"):
             raise AnaplatRequestError(f"mode is {self.mode!r}; it must be replace, append or upsert.")
-        if isinstance(self.key_columns, str) or bool(self.key_columns) != (self.mode == "upsert"):
+        if not _are_names(self.key_columns) or bool(self.key_columns) != (self.mode == "upsert"):
             raise AnaplatRequestError(
                 "key_columns must be a list of column names with mode='upsert', and only then."
             )
-        if not self.table or "." in self.table:
+        if not isinstance(self.table, str) or not self.table or {".", PARAMETER}.intersection(self.table):
             raise AnaplatRequestError(
                 f"table is {self.table!r}; it must be the bare name of a table. Put its schema into the argument "
                 "schema."
             )
+        if not isinstance(self.schema, str | None) or PARAMETER in (self.schema or ""):
+            raise AnaplatRequestError(f"schema is {self.schema!r}; it must be the name of a schema, or None.")
         if self.mode == "upsert" and self._dialect.check_keys is None:
             raise AnaplatRequestError(
                 "mode='upsert' works on PostgreSQL, MySQL, MariaDB and SQLite. On this database, load a table of "
@@ -341,6 +343,12 @@ class SqlTarget:
             return None
         what = json.dumps([self.fingerprint, asdict(snapshot)])
         return hashlib.sha256(what.encode()).hexdigest()
+
+
+def _are_names(names: Any) -> bool:
+    if isinstance(names, str | bytes) or not isinstance(names, Sequence):
+        return False
+    return all(isinstance(name, str) for name in names)
 
 
 def _recorded(reader: PageReader, rows: int) -> RecordedLoad:

@@ -210,7 +210,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     def _target(self, session: Session, load_key: LoadKey | None) -> SqlTarget:
         from airflow_provider_anaplat.sql.target import SqlTarget
 
-        keys = self.key_columns or ()
+        keys = () if self.key_columns in (None, "") else self.key_columns
         return SqlTarget(session, self.table, self.schema, self.mode, keys, load_key)
 
 

@@ -15,6 +15,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatOutcomeUnknownError,
     AnaplatRefusedError,
+    AnaplatRequestError,
     AnaplatUnrepeatableError,
     AnaplatUnsettledError,
     AnaplatUserCountError,
@@ -55,6 +56,12 @@ class Rules:
     on_rejected: OnRejected = "fail"
     in_doubt: InDoubt = "fail"
     password_encoding: PasswordEncoding = "plain"
+
+    def __post_init__(self) -> None:
+        if type(self.batch_size) is not int or self.batch_size < 1:
+            raise AnaplatRequestError(
+                f"batch_size is {self.batch_size!r}; it must be at least 1, and a whole number. Nothing was sent."
+            )
 
 
 @dataclass

@@ -130,6 +130,68 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
     assert simulator.ledger == []
 
 
+NO_TEXT = [7, 7.5, True, b"x", ["x"], {"a": 1}, "\ud800"]
+NO_NUMBER = ["5", "", 7.5, True, b"5", [5], {}]
+OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
+    *[
+        (AnaplatToSqlOperator, name, NO_TEXT)
+        for name in ("anaplat_conn_id", "ds_id", "schema", "sort_by", "sql_conn_id", "table")
+    ],
+    *[
+        (AnaplatToSqlOperator, name, NO_NUMBER)
+        for name in ("concurrency", "max_restarts", "max_rows", "memory_mb", "page_size")
+    ],
+    (AnaplatToSqlOperator, "key_columns", [7, True, b"n", "n", {"n": 1}, [1], [["n"]]]),
+    *[(_PlanOperator, name, NO_TEXT) for name in ("anaplat_conn_id", "ds_id", "file_format", "sort_by")],
+    *[(_PlanOperator, name, [*NO_NUMBER, None]) for name in ("page_size", "partitions")],
+    (_PartOperator, "page_size", [*NO_NUMBER, None]),
+    (
+        _PartOperator,
+        "partition",
+        [7, None, "x", [], {}, {"number": 1}, {"number": 1, "offset": 0, "rows": 1, "x": 1}],
+    ),
+    (AnaplatCreateUsersOperator, "anaplat_conn_id", [*NO_TEXT, None]),
+    (AnaplatCreateUsersOperator, "batch_size", [*NO_NUMBER, None]),
+    (AnaplatCreateUsersOperator, "user_property_type", ["x", "", "1.5", 7.5, True, b"1", [1], {}]),
+    (AnaplatCreateUsersOperator, "progress_path", [7, True, b"x", ["x"], [], {}]),
+    *[(sensor, "ds_id", NO_TEXT) for sensor in (AnaplatDatasetTaskSensor, AnaplatDatasetFreshnessSensor)],
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"), [(kind, name, value) for kind, name, values in OF_ANOTHER_KIND for value in values]
+)
+def test_an_argument_of_another_kind(run: Run, simulator: Simulator, kind: Any, name: str, value: Any) -> None:
+    mode = {"mode": "upsert"} if name == "key_columns" else {}
+    with pytest.raises(
+        AirflowFailException, match=rf"(?s){name if name != 'progress_path' else 'no path'}.* must be"
+    ):
+        run(kind, **{name: value}, **mode)
+    assert simulator.ledger == []
+
+
+@pytest.mark.parametrize("value", [*NO_TEXT, "", " "])
+def test_a_query_for_users_that_is_none(run: Run, simulator: Simulator, value: Any) -> None:
+    with pytest.raises(AirflowFailException, match=r"users_sql .* must be"):
+        run(AnaplatCreateUsersOperator, users=None, users_sql=value, sql_conn_id="database")
+    assert simulator.ledger == []
+
+
+@pytest.mark.parametrize("kind", [AnaplatToSqlOperator, _PlanOperator])
+@pytest.mark.parametrize("value", NO_TEXT)
+def test_a_name_of_a_dataset_that_is_none(run: Run, simulator: Simulator, kind: Any, value: Any) -> None:
+    with pytest.raises(AirflowFailException, match=r"dataset .* must be a text"):
+        run(kind, ds_id=None, dataset=value)
+    assert simulator.ledger == []
+
+
+@pytest.mark.parametrize("name", ["table", "schema"])
+def test_a_name_of_a_table_that_holds_a_null_character(run: Run, simulator: Simulator, name: str) -> None:
+    with pytest.raises(AirflowFailException, match=f"{name} is "):
+        run(AnaplatToSqlOperator, **{name: "a\0b"})
+    assert simulator.ledger == []
+
+
 @pytest.mark.parametrize("pace", [0, -1, "60", None, float("nan")])
 @pytest.mark.parametrize("name", ["poll_interval", "timeout"])
 @pytest.mark.parametrize("kind", [AnaplatCreateDatasetOperator, AnaplatRefreshDatasetOperator])
