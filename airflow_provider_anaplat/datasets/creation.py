@@ -14,7 +14,6 @@ import tenacity
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.datasets import InDoubt
-from airflow_provider_anaplat.datasets.wording import shown
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatDatasetExistsError,
@@ -150,7 +149,8 @@ class Creation:
             if self._store is not None:
                 self._store.delete(_KEY)  # nothing was created
             raise
-        return self._note_created(task)
+        self._note_created(task)
+        return task
 
     def _found_after(self, error: AnaplatOutcomeUnknownError, known: Sequence[str]) -> CreationTask:
         """Return the creation whose answer was lost; if it does not show, a person must look."""
@@ -196,7 +196,8 @@ class Creation:
         return datasets[0] if datasets else None
 
     def _adopt(self, dataset: Dataset, why: str) -> CreationTask:
-        task = self._note_created(CreationTask(ds_id=dataset.ds_id, status=dataset.status))
+        task = CreationTask(ds_id=dataset.ds_id, status=dataset.summary()["status"])
+        self._note_created(task)
         log.info("Dataset %s (%r, %r) is adopted: %s it", dataset.ds_id, dataset.name, task.status, why)
         return task
 
@@ -204,12 +205,9 @@ class Creation:
         if self._store is not None:
             self._store.set(_KEY, value)
 
-    def _note_created(self, task: CreationTask) -> CreationTask:
-        """Return what may be shown of the result; it is remembered also after success, for a cleared task."""
-        said = {"status": shown(self._client, task.status), "result": shown(self._client, task.result)}
-        task = task.model_copy(update=said)
+    def _note_created(self, task: CreationTask) -> None:
+        """Remember the result also after success, for a task that is cleared."""
         self._note({"created": _plain(task)})
-        return task
 
     def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatError:
         resend = self._wish.in_doubt == "resend"

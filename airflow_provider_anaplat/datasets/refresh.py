@@ -13,7 +13,6 @@ from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.models import Dataset
 from airflow_provider_anaplat.client.tasks import RefreshCall
 from airflow_provider_anaplat.datasets import InDoubt
-from airflow_provider_anaplat.datasets.wording import shown
 from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatNeedsAPersonError,
@@ -131,11 +130,6 @@ class Refresh:
             )
         return dataset
 
-    def summary(self, dataset: Dataset) -> dict[str, Any]:
-        """Return what may be shown of a dataset, as plain JSON under the platform's names."""
-        summary = dataset.summary()
-        return {**summary, **{name: shown(self._client, summary[name]) for name in ("name", "status")}}
-
     def _asked_before(self) -> Asked | None:
         """Return what an earlier attempt noted before it asked; None if none has asked."""
         if self._store is None:
@@ -157,11 +151,11 @@ class Refresh:
         if dataset.utime is None or dataset.utime <= self._wish.since or self._is_running(dataset):
             return None
         log.info("Dataset %s was updated at %s; this update counts", self._wish.ds_id, dataset.utime)
-        return Asked(self.summary(dataset), self._wish.since.isoformat(), accepted=True)
+        return Asked(dataset.summary(), self._wish.since.isoformat(), accepted=True)
 
     def _ask_or_follow(self) -> Asked:
         dataset = self.look()
-        summary = self.summary(dataset)
+        summary = dataset.summary()
         if self._is_running(dataset) and self._wish.if_running != "request":
             if self._wish.if_running == "fail":
                 raise AnaplatNeedsAPersonError(
@@ -218,7 +212,7 @@ class Refresh:
                 why = f"{why} {unanswered}"
                 continue
             if self._is_running(dataset) or self._has_changed(dataset, asked):
-                status = shown(self._client, dataset.status)
+                status = dataset.summary()["status"]
                 log.info("It was accepted: dataset %s is %r", self._wish.ds_id, status)
                 return
         self.forget()
@@ -242,7 +236,7 @@ class Refresh:
         later = dataset.utime is not None and (
             asked.utime is None or dataset.utime > datetime.fromisoformat(asked.utime)
         )
-        return later or shown(self._client, dataset.status) != asked.dataset["status"]
+        return later or dataset.summary()["status"] != asked.dataset["status"]
 
 
 def _asked(note: Any) -> Asked:

@@ -164,7 +164,7 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
                 refresh.forget()
                 raise
             if "utime" not in result:  # the task was looked at, which says nothing of the dataset
-                result = refresh.summary(refresh.look())
+                result = refresh.look().summary()
             refresh.forget()
         self.log.info("Dataset %s was updated at %s", ds_id, result["utime"])
         self.done = {**result, "taskId": carried.get("taskId")}
