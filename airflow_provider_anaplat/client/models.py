@@ -60,7 +60,8 @@ def _write_timestamp(value: datetime | None) -> str | None:
     if value is None:
         return None
     # What the contract does not show is kept too: a moment that was cut off would look earlier than itself.
-    return value.strftime(_TIMESTAMP_FORMAT.replace("%S", "%S.%f") if value.microsecond else _TIMESTAMP_FORMAT)
+    form = _TIMESTAMP_FORMAT.replace("%S", "%S.%f") if value.microsecond else _TIMESTAMP_FORMAT
+    return value.strftime(form.replace("%Y", f"{value.year:04}"))  # of a year before 1000, %Y has fewer digits
 
 
 def _write_epoch_millis(value: datetime | None) -> int | None:

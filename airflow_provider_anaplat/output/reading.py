@@ -80,7 +80,7 @@ def _json_rows(file: IO[bytes], names: tuple[str, ...]) -> Iterator[Row]:
         for number, line in enumerate(_whole_lines(text), 1):
             try:
                 fields = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise DamagedFileError(f"row {number:,} is not JSON") from None
             if not isinstance(fields, dict):
                 raise DamagedFileError(f"row {number:,} is no JSON object")

@@ -112,8 +112,8 @@ def test_a_timestamp_keeps_its_offset(client: AnaplatClient, simulator: Simulato
     assert page.model_dump(mode="json", by_alias=True)["ctime"] == "2024-02-29 08:00:00+0830"
 
 
-def test_a_fraction_of_a_second_is_kept() -> None:
-    given = "2024-01-01 00:00:00.250000+0800"
+@pytest.mark.parametrize("given", ["2024-01-01 00:00:00.250000+0800", "0001-01-01 00:00:00+0000"])
+def test_a_fraction_of_a_second_and_an_early_year_are_kept(given: str) -> None:
     assert Dataset.model_validate({"dsId": "ds1", "utime": given}).summary()["utime"] == given
 
 

@@ -205,6 +205,7 @@ HEADER = ",".join(KEYS[1:])
         ("x.csv", f"{HEADER}\n\xff".encode("latin-1"), "is not UTF-8"),
         ("x.ndjson", b'{"uId": "u1"}\n', "its columns are uId; they must be"),
         ("x.ndjson", b'{"uId": "u\n', "row 1 is not JSON"),
+        ("x.ndjson", b"[" * 100_000 + b"]" * 100_000 + b"\n", "row 1 is not JSON"),
         ("x.ndjson", b"[]\n", "row 1 is no JSON object"),
         ("x.ndjson", b"{}", "ends in the middle of a row"),
         ("x.ndjson", json.dumps(dict.fromkeys(KEYS[1:])).encode() + b"\n", "row 1 has no text as one of uId"),
