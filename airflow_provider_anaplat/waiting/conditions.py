@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pendulum
 
-from airflow_provider_anaplat.client._http.redaction import brief
+from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, brief
 from airflow_provider_anaplat.client.names import check_one_given, id_of
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.waiting.states import (
@@ -189,7 +189,7 @@ class _OfOneTask(_OfOneDataset):
         if not self._task_id:
             return super().judge(lookup)
         task: TaskStatus = lookup.get(self._task_id)  # type: ignore[assignment]  # what was asked for is there
-        result = brief(repr(task.error or task.result))
+        result = brief(repr(task.error or task.result), LONGEST_WORDS)
         seen = f"task {self._task_id} is {brief(repr(task.status))}, its result {result}"
         state = self._judge_task(task)
         if state is State.UNKNOWN and self.unknown_state == "wait":

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import TEXTS, numbers
-from integration.test_triggerer import COMPONENTS, DAG_FILE, Airflow, until
+from integration.test_triggerer import DAG_FILE, Airflow, until
 from support.running import RELEASE, RunningAirflow, WarmAirflow
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -210,9 +210,7 @@ def test_a_triggerer_is_measured(simulator: Simulator, warm_airflow: WarmAirflow
         "--conn-password", simulator.token,
     )  # fmt: skip
     try:
-        for component in COMPONENTS:
-            airflow.start(component)
-        until(lambda: airflow.query("select 1 from dag where dag_id = 'triggerer_waits'") != [], airflow)
+        airflow.begin()
         airflow.command("dags", "trigger", "triggerer_waits")
         everybody = {"5|g", "6|g"}  # all five, and on Airflow 3 the watcher
         for name, expected in (

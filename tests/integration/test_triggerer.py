@@ -37,6 +37,13 @@ class Airflow(ForkedAirflow):
         rows = self.query("select task_id, map_index, state from task_instance where dag_id = 'triggerer_waits'")
         return {(task, index): state for task, index, state in rows}
 
+    def begin(self) -> None:
+        """Start all components, and wait until a task could run: one that finds no API server fails."""
+        for component in COMPONENTS:
+            self.start(component)
+        until(lambda: AIRFLOW_2 or self.answers(), self)
+        until(lambda: self.query("select 1 from dag where dag_id = 'triggerer_waits'") != [], self)
+
     def runs_of_the_watched(self) -> int:
         return len(self.query("select 1 from dag_run where dag_id = 'triggerer_updated'"))
 
@@ -59,8 +66,6 @@ def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[Airflow
         "--conn-password", simulator.token, "--conn-extra", '{"max_retries": 0}',
     )  # fmt: skip
     try:
-        for component in COMPONENTS:
-            airflow.start(component)
         yield airflow
     finally:
         airflow.stop()
@@ -69,7 +74,7 @@ def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[Airflow
 def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, simulator: Simulator) -> None:
     datasets = [simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"]) for number in range(1, 6)]
     simulator.platform.add_dataset("watched", TEXTS)
-    until(lambda: airflow.query("select 1 from dag where dag_id = 'triggerer_waits'") != [], airflow)
+    airflow.begin()
     airflow.command("dags", "trigger", "triggerer_waits")
 
     waiting = {("begins_there", -1), ("defers", 0), ("defers", 1), ("defers", 2), ("fails", -1)}
