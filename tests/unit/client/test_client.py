@@ -244,17 +244,15 @@ IN_PATH: dict[str, Callable[[AnaplatClient, str], Any]] = {
 
 
 @pytest.mark.parametrize("ask", IN_PATH.values(), ids=IN_PATH)
-@pytest.mark.parametrize(
-    "control", ["\0", "\t", "\n", "\r", "\x1b", "\x1f", "\x7f", "\x80", "\x85", "\x9f", "\u2028"]
-)
-@pytest.mark.parametrize("where", ["ds{}1", "ds1{}", "{}ds1"])
 def test_a_control_character_in_an_id_is_refused_before_anything_is_sent(
-    client: AnaplatClient, simulator: Simulator, ask: Callable[[AnaplatClient, str], Any], control: str, where: str
+    client: AnaplatClient, simulator: Simulator, ask: Callable[[AnaplatClient, str], Any]
 ) -> None:
-    with pytest.raises(AnaplatRequestError, match=r"refused|cannot be an id") as raised:
-        ask(client, where.format(control))
+    for control in "\0\t\n\r\x1b\x1f\x7f\x80\x85\x9f\u2028":
+        for given in (f"ds{control}1", f"ds1{control}", f"{control}ds1"):
+            with pytest.raises(AnaplatRequestError, match=r"refused|cannot be an id") as raised:
+                ask(client, given)
+            assert str(raised.value).isprintable()
     assert simulator.ledger == []
-    assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize(("offset", "limit"), [(0, 50_001), (0, 0), (-1, 10)])

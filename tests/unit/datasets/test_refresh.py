@@ -229,34 +229,37 @@ def with_(values: dict[str, Any], *, of_dataset: bool = False) -> str:
     return json.dumps(NOTED | ({"dataset": NOTED["dataset"] | values} if of_dataset else values))
 
 
-DEEP = [
-    pytest.param(f'{{"dataset": {"[" * depth}{"]" * depth}}}', id=f"{depth} deep")
-    for depth in (500, 1_000, 100_000)
-]
 NO_TEXT: list[Any] = [-7.5, [], {"a": []}, "\ud800"]
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
+DAMAGED = {
+    "kinds": [
         "", "null", "7", "0", '""', '"dataset"', "[]", '["dataset"]', "{}", '{"dataset": {"dsId": "ds1"}}',
-        '{"dataset": {}}', '{"dataset": "ds1"}', '{"dataset": null}', *DEEP,
+        '{"dataset": {}}', '{"dataset": "ds1"}', '{"dataset": null}',
+    ],
+    "depths": [f'{{"dataset": {"[" * depth}{"]" * depth}}}' for depth in (500, 1_000, 100_000)],
+    "fields that are missing": [
         *[without(key) for key in NOTED],
         *[without(key, of_dataset=True) for key in NOTED["dataset"]],
+    ],
+    "fields of another kind": [
         *[with_({key: value}) for key in NOTED for value in NO_TEXT],
         *[with_({key: value}, of_dataset=True) for key in NOTED["dataset"] for value in NO_TEXT],
         *[with_({key: "x"}) for key in ("dataset", "utime", "accepted", "more")],
         *[with_({key: "2026-03-01 12:00:00"}, of_dataset=True) for key in ("utime", "more")],
     ],
-)  # fmt: skip
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("notes", DAMAGED.values(), ids=DAMAGED)
 def test_a_damaged_note_is_no_reason_to_ask_again(
-    refresh: Any, simulator: Simulator, tmp_path: Path, note: str
+    refresh: Any, simulator: Simulator, tmp_path: Path, notes: list[str]
 ) -> None:
     path = tmp_path / "anaplat_refresh.json"
-    path.write_text(note)
-
-    with pytest.raises(AnaplatDamagedStateError, match=rf"{re.escape(str(path))}.*Look on .*remove it"):
-        refresh().ask()
+    for note in notes:
+        path.write_text(note)
+        with pytest.raises(AnaplatDamagedStateError, match=rf"{re.escape(str(path))}.*Look on .*remove it"):
+            refresh().ask()
 
     assert simulator.ledger == []
 

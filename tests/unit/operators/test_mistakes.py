@@ -158,30 +158,30 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value"), [(kind, name, value) for kind, name, values in OF_ANOTHER_KIND for value in values]
-)
-def test_an_argument_of_another_kind(run: Run, simulator: Simulator, kind: Any, name: str, value: Any) -> None:
+@pytest.mark.parametrize(("kind", "name", "values"), OF_ANOTHER_KIND)
+def test_an_argument_of_another_kind(
+    run: Run, simulator: Simulator, kind: Any, name: str, values: list[Any]
+) -> None:
     mode = {"mode": "upsert"} if name == "key_columns" else {}
-    with pytest.raises(
-        AirflowFailException, match=rf"(?s){name if name != 'progress_path' else 'no path'}.* must be"
-    ):
-        run(kind, **{name: value}, **mode)
+    called = "no path" if name == "progress_path" else name
+    for value in values:
+        with pytest.raises(AirflowFailException, match=rf"(?s){called}.* must be"):
+            run(kind, **{name: value}, **mode)
     assert simulator.ledger == []
 
 
-@pytest.mark.parametrize("value", [*NO_TEXT, "", " "])
-def test_a_query_for_users_that_is_none(run: Run, simulator: Simulator, value: Any) -> None:
-    with pytest.raises(AirflowFailException, match=r"users_sql .* must be"):
-        run(AnaplatCreateUsersOperator, users=None, users_sql=value, sql_conn_id="database")
+def test_a_query_for_users_that_is_none(run: Run, simulator: Simulator) -> None:
+    for value in (*NO_TEXT, "", " "):
+        with pytest.raises(AirflowFailException, match=r"users_sql .* must be"):
+            run(AnaplatCreateUsersOperator, users=None, users_sql=value, sql_conn_id="database")
     assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("kind", [AnaplatToSqlOperator, _PlanOperator])
-@pytest.mark.parametrize("value", NO_TEXT)
-def test_a_name_of_a_dataset_that_is_none(run: Run, simulator: Simulator, kind: Any, value: Any) -> None:
-    with pytest.raises(AirflowFailException, match=r"dataset .* must be a text"):
-        run(kind, ds_id=None, dataset=value)
+def test_a_name_of_a_dataset_that_is_none(run: Run, simulator: Simulator, kind: Any) -> None:
+    for value in NO_TEXT:
+        with pytest.raises(AirflowFailException, match=r"dataset .* must be a text"):
+            run(kind, ds_id=None, dataset=value)
     assert simulator.ledger == []
 
 
