@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -28,6 +30,22 @@ def text(value: str | None) -> Table:
 
 def pages(simulator: Simulator) -> int:
     return len(simulator.requests("read_rows"))
+
+
+@contextmanager
+def loading_by(postgres: Database, monkeypatch: pytest.MonkeyPatch, *rights: str) -> Iterator[None]:
+    """Let a user load who has some rights, and a password."""
+    role = f"{postgres.schema}_loader"
+    postgres.run(
+        f"CREATE ROLE {role} LOGIN PASSWORD 's3cret-pass'",
+        *[f"GRANT {right} TO {role}" for right in rights],
+    )
+    fields = {**postgres.fields, "login": role, "password": "s3cret-pass"}
+    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
+    try:
+        yield
+    finally:
+        postgres.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
 def test_columns_that_the_table_lacks(each: Database, load: Any, simulator: Simulator) -> None:
@@ -265,24 +283,19 @@ def test_a_trigger_that_refuses_a_delete(mysql: Database, load: Any) -> None:
 def test_rows_that_a_policy_protects_from_the_user_who_loads(
     postgres: Database, load: Any, monkeypatch: pytest.MonkeyPatch, policies: list[str]
 ) -> None:
-    role = f"{postgres.schema}_loader"
     postgres.run(
         "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
         "INSERT INTO sales VALUES (8, 0), (9, 0)",
         "ALTER TABLE sales ENABLE ROW LEVEL SECURITY",
         *[f"CREATE POLICY p{number} ON sales {policy}" for number, policy in enumerate(policies)],
-        f"CREATE ROLE {role} LOGIN PASSWORD 's3cret-pass'",
-        f"GRANT USAGE, CREATE ON SCHEMA {postgres.schema} TO {role}",
-        f"GRANT ALL ON sales TO {role}",
     )
-    fields = {**postgres.fields, "login": role, "password": "s3cret-pass"}
-    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
-    try:
-        # If it hides them, too, the database takes no COPY into the table.
-        with pytest.raises(AnaplatLoadError, match=r"(?i)1 rows .* not deleted.*row-level|COPY .* row-level"):
-            load()
-    finally:
-        postgres.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+    # If it hides them, too, the database takes no COPY into the table.
+    refused = r"(?i)1 rows .* not deleted.*row-level|COPY .* row-level"
+    with (
+        loading_by(postgres, monkeypatch, f"USAGE, CREATE ON SCHEMA {postgres.schema}", "ALL ON sales"),
+        pytest.raises(AnaplatLoadError, match=refused),
+    ):
+        load()
 
     assert postgres.rows("SELECT n FROM sales ORDER BY n") == [(8,), (9,)]
 
@@ -300,23 +313,13 @@ def test_numbers_that_are_none(each: Database, load: Any, dataset: Any, cell: st
 
 
 def test_no_rights(postgres: Database, load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    role = f"{postgres.schema}_reader"
-    postgres.run(
-        "CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)",
-        f"CREATE ROLE {role} LOGIN PASSWORD 's3cret-pass'",
-        f"GRANT USAGE ON SCHEMA {postgres.schema} TO {role}",
-        f"GRANT SELECT ON sales TO {role}",
-    )
-    fields = {**postgres.fields, "login": role, "password": "s3cret-pass"}
-    monkeypatch.setenv("AIRFLOW_CONN_DATABASE", json.dumps(fields))
-    try:
-        with pytest.raises(
-            AnaplatLoadError, match='into table "sales": PostgreSQL says: permission denied'
-        ) as caught:
-            load()
-        assert "s3cret-pass" not in str(caught.value)
-    finally:
-        postgres.run(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+    postgres.run("CREATE TABLE sales (n BIGINT, half DOUBLE PRECISION)")
+    with (
+        loading_by(postgres, monkeypatch, f"USAGE ON SCHEMA {postgres.schema}", "SELECT ON sales"),
+        pytest.raises(AnaplatLoadError, match='into table "sales": PostgreSQL says: permission denied') as caught,
+    ):
+        load()
+    assert "s3cret-pass" not in str(caught.value)
 
 
 def test_an_engine_without_transactions(mysql: Database, load: Any) -> None:

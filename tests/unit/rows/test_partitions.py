@@ -40,10 +40,15 @@ def plan(
     return export, export.plan(client, "ds1", partitions=3, page_size=10)
 
 
-def export_all(client: AnaplatClient, folder: Path, key: str = "k") -> dict[str, Any]:
+def export_parts(client: AnaplatClient, folder: Path, key: str = "k") -> tuple[Any, list[Partition]]:
     export, parts = plan(client, folder, key)
     for part in parts:
         export.export(client, CSV, part)
+    return export, parts
+
+
+def export_all(client: AnaplatClient, folder: Path, key: str = "k") -> dict[str, Any]:
+    export, _ = export_parts(client, folder, key)
     manifest: dict[str, Any] = export.commit()
     return manifest
 
@@ -297,9 +302,7 @@ def test_a_damaged_plan_is_named_and_made_anew(
     client: AnaplatClient, simulator: Simulator, tmp_path: Path, damage: Any
 ) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
-    export, parts = plan(client, tmp_path)
-    for part in parts:
-        export.export(client, CSV, part)
+    export, parts = export_parts(client, tmp_path)
     with_damage(tmp_path / ".anaplat-k" / "plan.json", damage)
 
     for step in (export.planned_id, export.commit, lambda: export.export(client, CSV, parts[0])):
@@ -318,9 +321,7 @@ def test_a_damaged_note_of_a_part_is_named(
     client: AnaplatClient, simulator: Simulator, tmp_path: Path, damage: Any
 ) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
-    export, parts = plan(client, tmp_path)
-    for part in parts:
-        export.export(client, CSV, part)
+    export, parts = export_parts(client, tmp_path)
     (note,) = tmp_path.glob(".anaplat-k/*/2.json")
     with_damage(note, damage)
 
@@ -363,9 +364,7 @@ def test_a_manifest_that_is_not_whole_is_published_again(
     client: AnaplatClient, simulator: Simulator, tmp_path: Path, key: str
 ) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
-    export, parts = plan(client, tmp_path)
-    for part in parts:
-        export.export(client, CSV, part)
+    export, _ = export_parts(client, tmp_path)
     whole: list[dict[str, Any]] = []
 
     def broken_off(_: Any) -> None:
