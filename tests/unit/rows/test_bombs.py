@@ -52,4 +52,6 @@ def test_many_of_anything_take_little_memory(item: str) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
 
     assert done.returncode == 0, done.stderr[-2000:]
-    assert float(done.stdout) < 4 * SIZE / MEGABYTE  # the body in pieces and as one, and a few slices
+    # The body in pieces and as one, and a few slices: 60 to 110 MB, as the allocator and the threads have it.
+    # As Python's objects, the same rows alone take 100 to 650 MB.
+    assert float(done.stdout) < 6 * SIZE / MEGABYTE
