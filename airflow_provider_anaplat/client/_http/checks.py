@@ -22,13 +22,18 @@ _TOO_LONG = 10**9  # seconds; a socket's time-out ends at some nine times as man
 
 def checked_base_url(base_url: str) -> str:
     """Return the platform's address without a slash at its end."""
+    if not base_url.isprintable() or " " in base_url:  # which lower layers leave out, or escape
+        raise AnaplatSettingsError(
+            "base_url holds a space, a line break or another character that is not printed."
+        )
     try:
         parts = urlsplit(base_url)
+        parts.port  # noqa: B018 - reading it tells whether it is one
     except ValueError:
-        raise AnaplatSettingsError("base_url is not an address.") from None
+        raise AnaplatSettingsError("base_url is not an address; check its port and brackets.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise AnaplatSettingsError("base_url needs http:// or https:// and a host.")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if "@" in parts.netloc or parts.query or parts.fragment:
         raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
     return base_url.rstrip("/")
 
