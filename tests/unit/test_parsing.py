@@ -30,7 +30,7 @@ NOT_FOR_PARSING = [
     *(f"airflow_provider_anaplat.{room}" for room in NOT_FOR_DAGS),
     *(f"airflow_provider_anaplat.client.{module}" for module in ("client", "models", "_http.transport")),
 ]
-RUNS = 3
+RUNS = 2
 MEGABYTES = 15
 
 IMPORT = """
