@@ -16,9 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tables import BENCH_COLUMNS
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client.arguments import DataFrameType
 
 DLT_TYPES = {"LONG": "bigint", "DOUBLE": "double", "STRING": "text", "DATE": "date"}
 DATA = "/public-api/data-source/bench/data"
@@ -92,13 +95,14 @@ def pandas_parquet(job: Job) -> None:
     pandas_frame(job).to_parquet(job.folder / "out.parquet")
 
 
-def get_df(df_type: str) -> Callable[[Job], None]:
+def get_df(df_type: DataFrameType) -> Callable[[Job], None]:
     """This package's dataframes."""
 
     def run(job: Job) -> None:
         from airflow_provider_anaplat.client import AnaplatClient
+        from airflow_provider_anaplat.client.arguments import RowOptions
 
-        query = {"page_size": job.page_size, "concurrency": job.concurrency, "memory_mb": job.memory_mb}
+        query = RowOptions(page_size=job.page_size, concurrency=job.concurrency, memory_mb=job.memory_mb)
         assert len(AnaplatClient(job.url, "token").get_df("bench", df_type, **query)) == job.rows
 
     return run

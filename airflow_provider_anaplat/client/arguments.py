@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from os import PathLike
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args, get_type_hints
 
 from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser
@@ -15,7 +15,10 @@ from airflow_provider_anaplat.client.tasks import RefreshCall
 from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatSettingsError
 
 __all__ = [
+    "DataFrameType",
+    "OnCastError",
     "PasswordEncoding",
+    "RowOptions",
     "SortType",
     "checked_arguments",
 ]
@@ -23,6 +26,21 @@ __all__ = [
 C = TypeVar("C", bound=type)
 SortType = Literal["asc", "desc"]
 PasswordEncoding = Literal["plain", "base64"]
+OnCastError = Literal["fail", "null"]
+DataFrameType = Literal["polars", "pandas", "arrow"]
+
+
+class RowOptions(TypedDict, total=False):
+    """The fields of :class:`~airflow_provider_anaplat.rows.pages.RowQuery` beside the dataset."""
+
+    sort_by: str | None
+    sort_type: SortType
+    filter: Mapping[str, Any] | None
+    page_size: int
+    concurrency: int
+    max_rows: int | None
+    offset: int
+    memory_mb: int
 
 
 class _Kind(NamedTuple):
@@ -125,6 +143,8 @@ def checked_arguments(client: C) -> C:
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(method)
     may_be_none = {name for name, parameter in signature.parameters.items() if parameter.default is None}
+    if "query" in signature.parameters:
+        may_be_none |= {name for name, kind in get_type_hints(RowOptions).items() if type(None) in get_args(kind)}
 
     @wraps(method)
     def checked(*args: Any, **kwargs: Any) -> Any:

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from airflow_provider_anaplat.client import defaults, operations
 from airflow_provider_anaplat.client._http.checks import (
@@ -27,7 +27,14 @@ from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, secre
 from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.transport import Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_record, validated_task
-from airflow_provider_anaplat.client.arguments import PasswordEncoding, SortType, checked_arguments
+from airflow_provider_anaplat.client.arguments import (
+    DataFrameType,
+    OnCastError,
+    PasswordEncoding,
+    RowOptions,
+    SortType,
+    checked_arguments,
+)
 from airflow_provider_anaplat.client.extensions import Extensions
 from airflow_provider_anaplat.client.lookup import Lookup, records_by_id
 from airflow_provider_anaplat.client.metrics import Metric, Observer, observe
@@ -43,10 +50,9 @@ from airflow_provider_anaplat.client.models import (
     Page,
     SubscriptionPlan,
 )
-from airflow_provider_anaplat.client.names import id_of
+from airflow_provider_anaplat.client.names import dataset_named
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL, Operation
 from airflow_provider_anaplat.client.sign_in import TokenStore
-from airflow_provider_anaplat.errors import AnaplatNotFoundError
 
 __all__ = [
     "AnaplatClient",
@@ -202,16 +208,7 @@ class AnaplatClient(Extensions):
         :raises AnaplatNotFoundError: no dataset has the name
         :raises AnaplatDatasetExistsError: several datasets have; their ids are named
         """
-        listed = self.find_datasets(())
-        ds_id = id_of(name, listed)
-        found = None if ds_id is None else listed.get(ds_id)
-        if found is None:
-            raise AnaplatNotFoundError(
-                f"No dataset is named {name!r} in the dataset list. Check the name, its directory, and the rights "
-                "of the connection's token.",
-                operation=operations.LIST_DATASETS.name,
-            )
-        return found
+        return dataset_named(name, self.find_datasets(()))
 
     def get_columns(self, ds_id: str) -> list[Column]:
         """Return a dataset's columns in their order (operation 1, Query the column structure).
@@ -266,7 +263,7 @@ class AnaplatClient(Extensions):
             operations.READ_ROWS, path_of(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body, most=most
         )
 
-    def rows(self, ds_id: str, *, on_cast_error: str = "fail", **query: Any) -> Any:
+    def rows(self, ds_id: str, *, on_cast_error: OnCastError = "fail", **query: Unpack[RowOptions]) -> Any:
         """Return rows of a dataset as a :class:`~airflow_provider_anaplat.rows.stream.RowStream` (operation 3).
 
         :param ds_id: id of the dataset
@@ -282,15 +279,22 @@ class AnaplatClient(Extensions):
         stream = import_module("airflow_provider_anaplat.rows.stream")
         return stream.RowStream(self, stream.RowQuery(ds_id, **query), on_cast_error)
 
-    def get_df(self, ds_id: str, df_type: str = "polars", **query: Any) -> Any:
+    def get_df(
+        self,
+        ds_id: str,
+        df_type: DataFrameType = "polars",
+        *,
+        on_cast_error: OnCastError = "fail",
+        **query: Unpack[RowOptions],
+    ) -> Any:
         """Return rows of a dataset as one dataframe (operation 3, Read rows).
 
         :param ds_id: id of the dataset
         :param df_type: ``polars``, ``pandas`` or ``arrow``; the latter two need pandas and pyarrow
-        :param query: what else :meth:`rows` takes
+        :param on_cast_error: as :meth:`rows` takes it, and so is ``query``
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; ask again
         """
-        return self.rows(ds_id, **query).df(df_type)
+        return self.rows(ds_id, on_cast_error=on_cast_error, **query).df(df_type)
 
     def create_dataset(self, request: CreateDatasetRequest) -> CreationTask:
         """Ask for a dataset to be created (operation 4, Create a dataset from a data account).

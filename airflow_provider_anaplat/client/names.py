@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Known",
     "check_one_given",
+    "dataset_named",
     "find_dataset",
     "id_of",
     "one_named",
@@ -56,6 +57,25 @@ def id_of(name: str, listed: Lookup[Dataset]) -> str | None:
     if len(found) > 1:
         raise _several("dataset", name, [(key, None, record.get("parentDirId")) for key, record in found.items()])
     return next(iter(found), None)
+
+
+def dataset_named(name: str, listed: Lookup[Dataset]) -> Dataset:
+    """Return the dataset that a name means.
+
+    :param name: its name, or the id of its directory, a slash and its name
+    :param listed: the dataset list
+    :raises AnaplatNotFoundError: the list shows no such dataset
+    :raises AnaplatDatasetExistsError: several datasets fit; their ids are named
+    """
+    ds_id = id_of(name, listed)
+    found = None if ds_id is None else listed.get(ds_id)
+    if found is None:
+        raise AnaplatNotFoundError(
+            f"No dataset is named {name!r} in the dataset list. Check the name, its directory, and the rights "
+            "of the connection's token.",
+            operation="list_datasets",
+        )
+    return found
 
 
 def find_dataset(listed: Iterable[Dataset], given: str) -> Dataset:

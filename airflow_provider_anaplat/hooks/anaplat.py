@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
 
 from airflow_provider_anaplat import connection_form
@@ -17,8 +17,9 @@ from airflow_provider_anaplat.option_values import without_login
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
+    from airflow_provider_anaplat.client.arguments import DataFrameType, OnCastError, RowOptions
     from airflow_provider_anaplat.client.sign_in import TokenStore
-    from airflow_provider_anaplat.rows.stream import DataFrameType, RowStream
+    from airflow_provider_anaplat.rows.stream import RowStream
 
 __all__ = [
     "AnaplatHook",
@@ -68,7 +69,12 @@ class AnaplatHook(BaseHook):
         return self._client
 
     def rows(
-        self, ds_id: str | None = None, *, dataset: str | None = None, on_cast_error: str = "fail", **query: Any
+        self,
+        ds_id: str | None = None,
+        *,
+        dataset: str | None = None,
+        on_cast_error: OnCastError = "fail",
+        **query: Unpack[RowOptions],
     ) -> RowStream:
         """Return rows of a dataset as a stream of one version (contract: operation 3).
 
@@ -76,7 +82,7 @@ class AnaplatHook(BaseHook):
         :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
         :param on_cast_error: ``fail`` at a cell that its column's type cannot hold, or make it ``null``
         :param query: the other fields of :class:`~airflow_provider_anaplat.rows.pages.RowQuery`: ``sort_by``,
-            ``sort_type``, ``filter``, ``max_rows``, ``memory_mb``, ``page_size``, ``concurrency``
+            ``sort_type``, ``filter``, ``offset``, ``max_rows``, ``memory_mb``, ``page_size``, ``concurrency``
         :returns: Polars frames to iterate over, and a stream for whatever reads Arrow
         :raises AnaplatRequestError: the query cannot be asked
         :raises AnaplatError: the platform does not answer with success
@@ -98,7 +104,8 @@ class AnaplatHook(BaseHook):
         df_type: DataFrameType = "polars",
         *,
         dataset: str | None = None,
-        **query: Any,
+        on_cast_error: OnCastError = "fail",
+        **query: Unpack[RowOptions],
     ) -> Any:
         """Return rows of a dataset as one dataframe (contract: operation 3).
 
@@ -106,7 +113,7 @@ class AnaplatHook(BaseHook):
         :param df_type: ``polars``, ``pandas`` (with Arrow's types) or ``arrow``, a table of pyarrow; pandas and
             pyarrow have to be installed for the latter two
         :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
-        :param query: what else :meth:`rows` takes
+        :param on_cast_error: as :meth:`rows` takes it, and so is ``query``
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; a retry of the task reads it anew
         :raises AnaplatError: the platform does not answer with success
 
@@ -114,7 +121,7 @@ class AnaplatHook(BaseHook):
 
             sales = AnaplatHook().get_df("ds1", df_type="pandas")
         """
-        return self.rows(ds_id, dataset=dataset, **query).df(df_type)
+        return self.rows(ds_id, dataset=dataset, on_cast_error=on_cast_error, **query).df(df_type)
 
     def get_extension(self, name: str) -> str | None:
         """Return an extra that says where the deployment has an operation that the contract does not describe.

@@ -11,6 +11,7 @@ from typing import Literal
 import polars as pl
 import tenacity
 
+from airflow_provider_anaplat.client.arguments import OnCastError
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.metrics import BYTES_EXPORTED, ROWS_EXPORTED
 from airflow_provider_anaplat.client.models import Column
@@ -31,7 +32,6 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-OnCastError = Literal["fail", "null"]
 OnChange = Literal["restart", "fail"]
 
 _FIRST_RESTART_AFTER = 1.0  # seconds; doubled each time, since an update may come in several steps

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from io import BytesIO
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import polars as pl
 
+from airflow_provider_anaplat.client.arguments import DataFrameType, OnCastError
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError
@@ -17,13 +18,8 @@ from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 
 __all__ = [
-    "DataFrameType",
-    "OnCastError",
     "RowStream",
 ]
-
-OnCastError = Literal["fail", "null"]
-DataFrameType = Literal["polars", "pandas", "arrow"]
 
 
 class RowStream:

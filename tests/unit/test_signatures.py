@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import airflow_provider_anaplat
 from airflow_provider_anaplat._airflow.releases import BaseOperator
+from airflow_provider_anaplat.client.arguments import RowOptions
 from airflow_provider_anaplat.provider_info import get_provider_info
+from airflow_provider_anaplat.rows.pages import RowQuery
 
 ROOT = Path(__file__).parents[2]
 # What a class means otherwise than the one that it inherits from.
@@ -80,3 +83,10 @@ def test_an_example_and_a_how_to_are_named(kind: type[Any]) -> None:
     text = inspect.getdoc(kind) or ""
     (how_to,) = re.findall(r"How-to: :doc:`(.+?)`\. Example::\n\n    .*\w+\(", text)
     assert (ROOT / "docs" / f"{how_to}.md").exists()
+
+
+def test_rows_in_code_take_what_a_query_of_rows_takes() -> None:
+    query = {field.name: field.type for field in fields(RowQuery) if field.name != "ds_id"}
+
+    assert list(get_type_hints(RowOptions)) == list(query)
+    assert get_type_hints(RowOptions) == {name: get_type_hints(RowQuery)[name] for name in query}

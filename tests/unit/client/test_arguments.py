@@ -48,7 +48,7 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, tuple[Any, ...]]]] = {
         {"ds_id": NO_TEXT, "on_cast_error": NO_TEXT, "offset": NO_NUMBER, "page_size": NO_NUMBER,
          "concurrency": NO_NUMBER, "memory_mb": NO_NUMBER, "max_rows": NO_NUMBER[1:], "filter": NO_OBJECT},
     ),
-    "get_df": ({"ds_id": "ds1"}, {"ds_id": NO_TEXT, "df_type": NO_TEXT}),
+    "get_df": ({"ds_id": "ds1"}, {"ds_id": NO_TEXT, "df_type": NO_TEXT, "on_cast_error": NO_TEXT}),
     "create_dataset": ({"request": REQUEST}, {"request": (None, {}, "a", {"acId": "a"}, NewUser(login_id="a"))}),
     "list_authorized_datasets": ({"user_id": "u1"}, {"user_id": NO_TEXT}),
     "list_authorized_pages": ({"user_id": "u1"}, {"user_id": NO_TEXT, "page_type": NO_TEXT[1:]}),

@@ -14,6 +14,7 @@ from support.exports import export_rows
 
 from airflow_provider_anaplat import AnaplatHook
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client.arguments import DataFrameType
 from airflow_provider_anaplat.errors import (
     AnaplatCellError,
     AnaplatDatasetChangedError,
@@ -72,7 +73,7 @@ def test_whoever_reads_arrow_reads_the_rows(client: AnaplatClient, simulator: Si
 
 
 @pytest.mark.parametrize("df_type", ["polars", "pandas", "arrow"])
-def test_a_dataframe_has_all_rows(client: AnaplatClient, simulator: Simulator, df_type: str) -> None:
+def test_a_dataframe_has_all_rows(client: AnaplatClient, simulator: Simulator, df_type: DataFrameType) -> None:
     simulator.platform.add_dataset("mixed", MIXED)
     if df_type != "polars":
         pytest.importorskip("pyarrow")
@@ -85,7 +86,9 @@ def test_a_dataframe_has_all_rows(client: AnaplatClient, simulator: Simulator, d
 
 
 @pytest.mark.parametrize("df_type", ["polars", "pandas", "arrow"])
-def test_a_dataset_without_rows_keeps_its_types(client: AnaplatClient, simulator: Simulator, df_type: str) -> None:
+def test_a_dataset_without_rows_keeps_its_types(
+    client: AnaplatClient, simulator: Simulator, df_type: DataFrameType
+) -> None:
     simulator.platform.add_dataset("mixed", Table.of_rows([("n", "LONG"), ("text", "STRING")], []))
     if df_type != "polars":
         pytest.importorskip("pyarrow")
@@ -146,14 +149,20 @@ def test_the_cell_of_a_later_page_has_its_row_in_the_dataset(
         list(RowStream(client, query)) if to == "code" else export_rows(client, query, tmp_path / "x", "parquet")
 
 
-@pytest.mark.parametrize("df_type", ["Polars", "csv", ""])
-def test_another_word_is_refused(client: AnaplatClient, simulator: Simulator, df_type: str) -> None:
+@pytest.mark.parametrize("word", ["Polars", "csv", ""])
+def test_another_word_is_refused(client: AnaplatClient, simulator: Simulator, word: Any) -> None:
     simulator.platform.add_dataset("mixed", MIXED)
 
     with pytest.raises(AnaplatRequestError, match="df_type"):
-        client.get_df("ds1", df_type)
+        client.get_df("ds1", word)
     with pytest.raises(AnaplatRequestError, match="on_cast_error"):
-        client.rows("ds1", on_cast_error="ignore")
+        client.rows("ds1", on_cast_error=word)
+
+
+def test_what_is_none_is_as_if_not_given(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("mixed", MIXED)
+
+    assert client.get_df("ds1", sort_by=None, filter=None, max_rows=None).rows() == EXPECTED
 
 
 def test_a_stream_is_read_once(client: AnaplatClient, simulator: Simulator) -> None:
