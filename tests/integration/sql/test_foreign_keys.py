@@ -150,7 +150,9 @@ def test_a_rule_that_is_checked_at_the_commit(postgres: Database, load: Any) -> 
     assert stored(postgres, "items") == [*KEPT, (9,)]
 
 
-def test_a_connection_that_breaks_during_the_commit(postgres: Database, load: Any) -> None:
+def test_a_connection_that_breaks_during_the_commit(
+    postgres: Database, load: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     end = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END"
     postgres.run(
         SALES,
@@ -160,6 +162,7 @@ def test_a_connection_that_breaks_during_the_commit(postgres: Database, load: An
     )
     with pytest.raises(AnaplatLoadError, match=r"not known whether the rows are there: .*Run the task again"):
         load()
+    assert "The roll-back failed, so it is left to the database" in caplog.text
 
 
 @pytest.mark.parametrize("referred", ["sales", "sales_low"])
