@@ -165,6 +165,12 @@ def test_what_is_packed_in_a_way_that_was_not_asked_for_is_not_unpacked(encoding
     assert b"\r\nAccept-Encoding: gzip, deflate\r\n" in asked[0]
 
 
+def test_what_is_packed_too_often_is_not_unpacked() -> None:
+    """Each time takes a level of the stack, which has an end."""
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="gzip or deflate 10,000 times over"):
+        list_datasets(answer([DATASETS], f"Content-Encoding: {','.join(['gzip'] * 10_000)}"))
+
+
 def test_an_encoding_that_nobody_knows_is_passed_over() -> None:
     """Some servers write there what belongs to Content-Type."""
     assert list_datasets(answer([DATASETS], "Content-Encoding: utf-8")) == []
