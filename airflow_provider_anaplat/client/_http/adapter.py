@@ -162,7 +162,15 @@ class _WatchedResponse(HTTPResponse):
 
 
 class _Lines(io.BufferedReader):
-    """What was received, without an endless line: urllib3 before 2.8 has no limit for those between chunks."""
+    """What was received, without an endless line: urllib3 before 2.8 has no limit for those between chunks.
+
+    A chunk that says to have -1 bytes would be all that comes, in one piece.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            raise ValueError("nothing is read to its end at once")
+        return super().read(size)
 
     def readline(self, size: int | None = -1, /) -> bytes:
         if size is not None and size >= 0:

@@ -314,6 +314,18 @@ def test_a_piece_of_an_impossible_length_is_no_answer(length: bytes, error: type
         list_datasets(answer([length + b"\r\n"], "Transfer-Encoding: chunked"))
 
 
+def test_a_piece_of_minus_one_byte_is_not_all_that_comes() -> None:
+    endless = islice(repeat(b"1" * 65_536), 1024)
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.AnaplatInvalidAnswerError):
+            list_datasets(answer(chain([b"-1\r\n"], endless), "Transfer-Encoding: chunked"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * MEGABYTE
+
+
 ENDLESS_LINES = {
     "the length of a chunk": b"",
     "its extension": b"5;",
