@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
+from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, brief
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.errors import (
@@ -333,7 +334,7 @@ class PageReader:
         if name not in names:
             raise AnaplatRequestError(
                 f"sort_by: dataset {self._query.ds_id} has no column {name!r}; "
-                f"it has {', '.join(map(repr, names))}."
+                f"it has {brief(', '.join(map(repr, names)), LONGEST_WORDS)}."
             )
 
     def _check_count(self) -> None:
@@ -357,4 +358,4 @@ def _differences(before: Snapshot, after: Snapshot) -> str:
         )
         if old != new
     ]
-    return ", ".join(changes)
+    return brief(", ".join(changes), LONGEST_WORDS)
