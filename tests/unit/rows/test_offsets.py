@@ -259,6 +259,18 @@ def test_a_count_below_zero_is_no_answer(
     assert (tmp_path / "rows.csv").read_text() == "before"
 
 
+@pytest.mark.parametrize("name", ["rowCount", "version"])
+def test_a_number_that_64_bits_cannot_hold_is_no_answer(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, name: str
+) -> None:
+    """Whoever computes with it, or keeps it, would end with an error of its own, in the middle of the rows."""
+    simulator.platform.add_dataset("numbers", numbers(40))
+    simulator.inject("read_rows", said_instead(**{name: 10**400}))
+
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"{name}: .*less than or equal to"):
+        export_rows(client, RowQuery("ds1"), tmp_path / "rows.csv", "csv")
+
+
 @pytest.mark.parametrize("count", [True, False, 1.5, "many"])
 def test_what_is_no_number_is_no_count(client: AnaplatClient, simulator: Simulator, count: Any) -> None:
     simulator.platform.add_dataset("numbers", numbers(1))
