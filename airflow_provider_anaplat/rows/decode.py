@@ -22,7 +22,7 @@ import arro3.io
 import polars as pl
 from arro3.core import DataType, Field, Schema
 
-from airflow_provider_anaplat.client._http.envelope import Answer, memory_of, read_payload
+from airflow_provider_anaplat.client._http.envelope import Answer, each_once, memory_of, read_payload
 from airflow_provider_anaplat.client._http.redaction import redact, without_echo
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
@@ -351,7 +351,7 @@ class _TooDeepError(Exception):
 
 def _exactly(answer: Answer) -> Any:
     try:
-        return _parsed(answer)
+        return answer.parsed(partial(_load, object_pairs_hook=each_once))
     except RecursionError:
         raise _TooDeepError from None
 

@@ -193,6 +193,13 @@ def test_columns_that_are_known_are_not_checked_again() -> None:
     assert again.page().frame.rows() == [("c", "d")]
 
 
+def test_rows_that_come_twice_in_an_answer_are_none() -> None:
+    """Of a key that an object has twice, nobody knows which one counts."""
+    content = body([["a", "b"]])
+    with pytest.raises(errors.AnaplatTruncatedAnswerError, match="not valid JSON"):
+        page(content.replace(b'"dsId"', b'"preview": [["c", "d"]], "dsId"'))
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_a_secret_in_what_is_said_beside_the_rows_is_masked(encoding: str) -> None:
     content = body([["secret/of+mine", ""]], ("a", "is a secret\\/of+mine"), parentDirId="a secret/of+mine")
