@@ -30,7 +30,8 @@ class OffsetCheck:
       behind the end are asked for.
     * **A shift.** If a page begins like an earlier one, its rows but the first are asked for by their own
       offset. Had the page been another's, that answer would hold what that one begins with, which differs, unless
-      all its rows are equal. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
+      all its rows are equal. The earlier page's first row is asked for as well: that page may be the answer to the
+      other request. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
       platform may count in pages, and round an offset between two of them.
 
     :param what: what is read, for messages
@@ -41,7 +42,7 @@ class OffsetCheck:
     def __init__(self, what: str, read: Callable[[int, int], pl.DataFrame], *, sees_end: bool = True) -> None:
         self._what = what
         self._read = read
-        self._first_rows: set[int] = set()
+        self._first_rows: dict[int, int] = {}  # of pages, each with the first offset that it came from
         self._asked_again: set[int] = set()
         self._longest = 0
         self._last_limit = 1
@@ -61,13 +62,14 @@ class OffsetCheck:
         self._end_shown = offset == 0 or frame.height < min(limit, self._longest)
         if frame.is_empty():
             return
-        first_row = hash(repr(frame.row(0)))
-        if first_row in self._first_rows - self._asked_again:
+        first_row = _first_row(frame)
+        if first_row in self._first_rows and first_row not in self._asked_again:
             self._asked_again.add(first_row)
             self._ask_shifted(offset, frame)
+            self._ask_first(self._first_rows[first_row], first_row)
         elif self._may_round and offset % limit:
             self._may_round = not self._ask_shifted(offset, frame.head(_telling_rows(offset, limit, frame)))
-        self._first_rows.add(first_row)
+        self._first_rows.setdefault(first_row, offset)
 
     def look_behind(self, row_count: int) -> None:
         """Look for rows behind the last one, unless the pages have shown that there are none.
@@ -96,13 +98,26 @@ class OffsetCheck:
             return False
         again = self._read(offset + 1, frame.height - 1)
         if again.is_empty() or not again.equals(frame.slice(1, again.height)):
-            raise AnaplatInvalidAnswerError(
-                f"{self._what}: the page at offset {offset:,} begins like an earlier one or within it: its "
-                f"rows are others when asked for from offset {offset + 1:,} on. The platform ignores the offset, "
-                "or rounds it, or its order changes. Nothing was published; give the rows an order (sort_by, "
-                "or the card's own), or report this to the platform's administrator."
-            )
+            raise self._others(offset, offset + 1)
         return not again.equals(frame.head(again.height))
+
+    def _ask_first(self, offset: int, first_row: int) -> None:
+        """Ask again for the row that an earlier page began with: that page may have been the answer to another."""
+        again = self._read(offset, 1)
+        if again.is_empty() or _first_row(again) != first_row:
+            raise self._others(offset, offset)
+
+    def _others(self, offset: int, again: int) -> AnaplatInvalidAnswerError:
+        return AnaplatInvalidAnswerError(
+            f"{self._what}: the page at offset {offset:,} begins like another one or within it: its "
+            f"rows are others when asked for from offset {again:,} on. The platform ignores the offset, "
+            "or rounds it, or its order changes. Nothing was published; give the rows an order (sort_by, "
+            "or the card's own), or report this to the platform's administrator."
+        )
+
+
+def _first_row(frame: pl.DataFrame) -> int:
+    return hash(repr(frame.row(0)))
 
 
 def _telling_rows(offset: int, limit: int, frame: pl.DataFrame) -> int:

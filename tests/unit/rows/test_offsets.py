@@ -50,6 +50,19 @@ def ignored(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "offset": 0}
 
 
+def mixed_up(offset: int, with_offset: int) -> Change:
+    """Give the answer to another request once, as a proxy may that mixes answers up."""
+    done: list[int] = []
+
+    def change(body: dict[str, Any]) -> dict[str, Any]:
+        if body["offset"] != offset or done:
+            return body
+        done.append(offset)
+        return {**body, "offset": with_offset}
+
+    return change
+
+
 def ignored_up_to_the_end(body: dict[str, Any]) -> dict[str, Any]:
     """Give as many rows as there are from the offset on, and always the first ones."""
     return {**body, "offset": 0, "limit": max(0, min(body["limit"], 1000 - body["offset"]))}
@@ -230,6 +243,17 @@ def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, sim
 
     with pytest.raises(errors.AnaplatAuthenticationError):
         read(client, page_size=10)
+
+
+@pytest.mark.parametrize(("offset", "with_offset"), [(0, 20), (10, 20), (20, 10), (10, 30)])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_page_that_is_the_answer_to_another_request_is_found(
+    client: AnaplatClient, simulator: Simulator, offset: int, with_offset: int, concurrency: int
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(40))
+    misread(simulator, mixed_up(offset, with_offset))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"at offset {offset} begins like another"):
+        read(client, page_size=10, concurrency=concurrency)
 
 
 def said_instead(**fields: Any) -> Fault:
