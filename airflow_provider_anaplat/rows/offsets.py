@@ -17,13 +17,14 @@ __all__ = [
     "OffsetCheck",
 ]
 
+_STEP = 100  # rows; a platform that rounds offsets, whatever the limit, may do so to this or a multiple
 _ENOUGH = 1000  # rows of a page to ask for again, if nothing is odd about them
 
 
 class OffsetCheck:
     """Looks at pages in their order, and asks once more if they leave it open whether their offsets counted.
 
-    No page says where its rows stand, and rows may repeat, so that pages alone prove nothing. Two things do:
+    No page says where its rows stand, and rows may repeat, so that pages alone prove nothing. Three things do:
 
     * **The end.** There are no rows behind the last one; a platform that ignores, limits or rounds the offset
       gives some. A last page that could have been longer shows the end. If it is as long as it could be, rows
@@ -33,6 +34,8 @@ class OffsetCheck:
       all its rows are equal. The earlier page's first row is asked for as well: that page may be the answer to the
       other request. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
       platform may count in pages, and round an offset between two of them.
+    * **A step.** A platform may round offsets in steps of its own. Of the first page whose offset is no round
+      number, the second row is asked for alone, which one that counts in pages of the limit gives as well.
 
     :param what: what is read, for messages
     :param read: asks for rows by offset and limit
@@ -48,6 +51,7 @@ class OffsetCheck:
         self._last_limit = 1
         self._end_shown = True
         self._may_round = not sees_end
+        self._may_step = True
 
     def look(self, offset: int, limit: int, frame: pl.DataFrame) -> None:
         """Look at the next page.
@@ -66,10 +70,15 @@ class OffsetCheck:
         if first_row in self._first_rows and first_row not in self._asked_again:
             self._asked_again.add(first_row)
             self._ask_shifted(offset, frame)
-            self._ask_first(self._first_rows[first_row], first_row)
+            self._ask_for(self._first_rows[first_row], first_row, self._first_rows[first_row])
         elif self._may_round and offset % limit:
             self._may_round = not self._ask_shifted(offset, frame.head(_telling_rows(offset, limit, frame)))
         self._first_rows.setdefault(first_row, offset)
+        # What is not larger than a first page is mostly read at once.
+        is_odd = offset > _ENOUGH and offset % _STEP
+        if self._may_step and is_odd and frame.height > 1 and frame.row(0) != frame.row(1):
+            self._may_step = False
+            self._ask_for(offset + 1, _first_row(frame.slice(1)), offset)
 
     def look_behind(self, row_count: int) -> None:
         """Look for rows behind the last one, unless the pages have shown that there are none.
@@ -101,11 +110,11 @@ class OffsetCheck:
             raise self._others(offset, offset + 1)
         return not again.equals(frame.head(again.height))
 
-    def _ask_first(self, offset: int, first_row: int) -> None:
-        """Ask again for the row that an earlier page began with: that page may have been the answer to another."""
+    def _ask_for(self, offset: int, row: int, page: int) -> None:
+        """Ask again for a row of a page, given by its hash: the page may have been another's."""
         again = self._read(offset, 1)
-        if again.is_empty() or _first_row(again) != first_row:
-            raise self._others(offset, offset)
+        if again.is_empty() or _first_row(again) != row:
+            raise self._others(page, offset)
 
     def _others(self, offset: int, again: int) -> AnaplatInvalidAnswerError:
         return AnaplatInvalidAnswerError(

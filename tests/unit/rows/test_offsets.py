@@ -245,6 +245,30 @@ def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, sim
         read(client, page_size=10)
 
 
+def in_steps(step: int) -> Change:
+    return lambda body: {**body, "offset": body["offset"] - body["offset"] % step}
+
+
+@pytest.mark.parametrize("max_rows", [None, 2400])
+@pytest.mark.parametrize(("page_size", "step"), [(750, 100), (701, 100), (990, 500), (333, 100)])
+def test_offsets_that_are_rounded_in_steps_are_found(
+    client: AnaplatClient, simulator: Simulator, page_size: int, step: int, max_rows: int | None
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(2600))
+    assert read(client, page_size=page_size, max_rows=max_rows) == list(range(2600))[:max_rows]
+    misread(simulator, in_steps(step))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="rounds it"):
+        read(client, page_size=page_size, max_rows=max_rows)
+
+
+def test_offsets_that_are_rounded_to_where_pages_begin_do_no_harm(
+    client: AnaplatClient, simulator: Simulator
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(2600))
+    misread(simulator, lambda body: {**body, "offset": body["offset"] - body["offset"] % body["limit"]})
+    assert read(client, page_size=650) == list(range(2600))
+
+
 @pytest.mark.parametrize(("offset", "with_offset"), [(0, 20), (10, 20), (20, 10), (10, 30)])
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_a_page_that_is_the_answer_to_another_request_is_found(
