@@ -134,8 +134,12 @@ class _WatchedResponse(HTTPResponse):
         :raises HTTPException: it cannot be told where its body ends
         """
         super().begin()
-        if len({length.strip() for length in self.headers.get_all("Content-Length", [])}) > 1:
+        said = ",".join(self.headers.get_all("Content-Length", [])).split(",")
+        lengths = {length.strip() for length in said}
+        if len(lengths) > 1:
             raise HTTPException("the answer has several lengths")
+        if self.length is None and not self.chunked and re.fullmatch("[0-9]{1,18}", length := lengths.pop()):
+            self.length = int(length)  # which Python does not know if one line says it twice, as urllib3 does
         framed_twice = "Content-Length" in self.headers and "Transfer-Encoding" in self.headers
         if self._interim_answers or framed_twice or self.headers.defects:
             self.will_close = True

@@ -326,6 +326,15 @@ def test_a_piece_of_minus_one_byte_is_not_all_that_comes() -> None:
     assert peak < 8 * MEGABYTE
 
 
+def test_a_length_that_one_line_says_twice_is_that_length() -> None:
+    said = f"Content-Length: {len(DATASETS)}, {len(DATASETS)}"
+    endless = islice(repeat(b" " * 65_536), 1024)
+    assert list_datasets(answer(chain([DATASETS], endless), said)) == []
+    assert next(endless, None) is not None
+    with pytest.raises(errors.AnaplatError):
+        list_datasets(answer([DATASETS], f"{said}, 5"))
+
+
 ENDLESS_LINES = {
     "the length of a chunk": b"",
     "its extension": b"5;",
