@@ -261,6 +261,15 @@ def test_offsets_that_are_rounded_in_steps_are_found(
         read(client, page_size=page_size, max_rows=max_rows)
 
 
+def test_a_row_that_is_asked_for_again_makes_no_page_smaller(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("numbers", numbers(60_000))
+    assert len(read(client, page_size=11_111, memory_mb=64, concurrency=1)) == 60_000
+
+    asked = [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_rows")]
+    assert [limit for _, limit in asked].count(1) == 1
+    assert min(limit for offset, limit in asked if offset >= 1000 and limit > 1) > 10_000
+
+
 def test_offsets_that_are_rounded_to_where_pages_begin_do_no_harm(
     client: AnaplatClient, simulator: Simulator
 ) -> None:
