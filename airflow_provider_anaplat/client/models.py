@@ -77,7 +77,9 @@ EpochMillis = Annotated[
     PlainSerializer(_write_epoch_millis, when_used="json"),
 ]
 
-Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0)]
+# What 64 bits hold: whoever keeps a number, or computes with it, may take no other.
+_MOST = (1 << 63) - 1
+Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=_MOST)]
 
 
 class _Record(BaseModel):
@@ -176,7 +178,7 @@ class DatasetData(_DatasetFields):
     # Some releases name it `data`.
     preview: Items[Items[str | None]] = Field(validation_alias=AliasChoices("preview", "data"))
     storage_id: str | None = None
-    version: int | None = None
+    version: Annotated[int, Field(ge=-_MOST, le=_MOST)] | None = None
 
 
 class Cron(_Record):

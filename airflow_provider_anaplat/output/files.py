@@ -27,6 +27,7 @@ __all__ = [
     "overtaken",
     "remove_file",
     "remove_folder",
+    "size_of",
     "write_file",
 ]
 
@@ -88,7 +89,7 @@ class StagedFile:
         """
         with named(self.path):
             try:
-                size = self._size()
+                size = size_of(self._temporary)
             except FileNotFoundError as error:
                 raise overtaken(self.path) from error
             if size not in (self.size, None):
@@ -131,14 +132,6 @@ class StagedFile:
         """Remove what is left of the temporary file."""
         _discard(self._temporary)
 
-    def _size(self) -> int | None:
-        """Return how many bytes of the file are there; None if the file system does not know."""
-        if self._local:
-            return int(self._temporary.stat().st_size)
-        self._temporary.fs.invalidate_cache(self._target.parent.path)  # it may remember what was there
-        size: int | None = self._temporary.fs.info(self._temporary.path).get("size")
-        return size
-
     def _opened(self) -> Any:
         if not self._local:
             return self._temporary.fs.open(self._temporary.path, "wb")
@@ -176,6 +169,15 @@ def identity_of(path: Any) -> str | None:
     except (OSError, ValueError, LookupError) as error:  # a store's entity tag may be missing, or no number
         log.info("Could not tell %s from others: %s", path, error)
         return None
+
+
+def size_of(path: Any) -> int | None:
+    """Return how many bytes of a file are there; None if the file system does not know."""
+    if not hasattr(type(path), "fs"):
+        return int(path.stat().st_size)
+    path.fs.invalidate_cache(path.parent.path)  # it may remember what was there
+    size: int | None = path.fs.info(path.path).get("size")
+    return size
 
 
 def copy_file(source: Any, target: Any) -> str | None:

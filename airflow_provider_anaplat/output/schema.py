@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatCellError
 
@@ -182,7 +183,7 @@ class Caster:
     def _misfit(self, frame: pl.DataFrame, first_row: int, place: int, row: int) -> AnaplatCellError:
         cells = frame.to_series(place)
         return AnaplatCellError(
-            f"Column {cells.name!r}, row {first_row + row + 1:,} (counted from 1): {cells[row][:100]!r} is "
-            f"not a {self._fd_types[place]}. Set on_cast_error='null' to export such cells as null, or "
-            "export to CSV, which keeps the platform's own text."
+            f"Column {brief(repr(cells.name))}, row {first_row + row + 1:,} (counted from 1): "
+            f"{cells[row][:100]!r} is not a {self._fd_types[place]}. Set on_cast_error='null' to export such "
+            "cells as null, or export to CSV, which keeps the platform's own text."
         )

@@ -22,8 +22,8 @@ import arro3.io
 import polars as pl
 from arro3.core import DataType, Field, Schema
 
-from airflow_provider_anaplat.client._http.envelope import Answer, memory_of, read_payload
-from airflow_provider_anaplat.client._http.redaction import redact
+from airflow_provider_anaplat.client._http.envelope import Answer, each_once, memory_of, read_payload
+from airflow_provider_anaplat.client._http.redaction import redact, without_echo
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
@@ -178,13 +178,16 @@ def read_head(answer: Answer, ds_id: str | None = None, known: Described | None 
     :raises AnaplatInvalidAnswerError: it is no answer of the data operation
     """
     rows = _rows(answer.body)
-    envelope = None if rows is None else _envelope(answer, *rows)
+    beside = answer if rows is None else replace(answer, body=answer.body[: rows[0]] + answer.body[rows[1] :])
+    envelope = None if rows is None else _envelope(beside)
     payload = read_payload(answer, _parsed if envelope is None else lambda _: envelope)
     as_sent = payload.get("columns") if isinstance(payload, dict) else None
     described = known if known is not None and known.as_sent == as_sent else None
     if isinstance(payload, dict):
         left_out = _NAMES_OF_ROWS if described is None else (*_NAMES_OF_ROWS, "columns")
         payload = {name: [] if name in left_out and isinstance(of, list) else of for name, of in payload.items()}
+    # What is said of the dataset goes into messages and logs; its cells are the users' own.
+    payload = without_echo(payload, (answer if envelope is None else beside).body, answer.secrets)
     data: DatasetData = validated(DatasetData, payload, answer)
     if ds_id is not None and data.ds_id != ds_id:
         raise answer.error(
@@ -216,15 +219,14 @@ def _rows(body: bytes) -> tuple[int, int] | None:
     return None if start is None else (start.end(), body.rfind(b"]"))
 
 
-def _envelope(answer: Answer, start: int, end: int) -> Any:
+def _envelope(without_rows: Answer) -> Any:
     """Return the envelope with no rows in it; None if more than the rows may be missing then."""
-    without_rows = answer.body[:start] + answer.body[end:]
     try:
-        envelope = _parsed(replace(answer, body=without_rows))
+        envelope = _parsed(without_rows)
         complete = "result" in envelope and envelope["response"].keys() >= _HEAD
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    return envelope if complete and len(_ROWS_START.findall(without_rows)) == 1 else None
+    return envelope if complete and len(_ROWS_START.findall(without_rows.body)) == 1 else None
 
 
 def _arrow_frame(
@@ -303,13 +305,9 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
         return None
     lists = objects[0] if len(objects) == 1 else None
     rows: pl.Series | None = lists[0] if lists is not None and len(lists) == 1 else None
-    if rows is None or len(rows) < 2 or not all(_is_mark(rows[end]) for end in (0, -1)):
+    if rows is None or len(rows) < 2 or rows.gather([0, -1]).to_list() != [[_MARK]] * 2:
         return None
     return rows[1:-1]
-
-
-def _is_mark(row: pl.Series | None) -> bool:
-    return row is not None and row.to_list() == [_MARK]
 
 
 def _may_be_deep(text: bytes) -> bool:
@@ -353,7 +351,7 @@ class _TooDeepError(Exception):
 
 def _exactly(answer: Answer) -> Any:
     try:
-        return _parsed(answer)
+        return answer.parsed(partial(_load, object_pairs_hook=each_once))
     except RecursionError:
         raise _TooDeepError from None
 

@@ -17,21 +17,25 @@ __all__ = [
     "OffsetCheck",
 ]
 
+_STEP = 100  # rows; a platform that rounds offsets, whatever the limit, may do so to this or a multiple
 _ENOUGH = 1000  # rows of a page to ask for again, if nothing is odd about them
 
 
 class OffsetCheck:
     """Looks at pages in their order, and asks once more if they leave it open whether their offsets counted.
 
-    No page says where its rows stand, and rows may repeat, so that pages alone prove nothing. Two things do:
+    No page says where its rows stand, and rows may repeat, so that pages alone prove nothing. Three things do:
 
     * **The end.** There are no rows behind the last one; a platform that ignores, limits or rounds the offset
       gives some. A last page that could have been longer shows the end. If it is as long as it could be, rows
       behind the end are asked for.
     * **A shift.** If a page begins like an earlier one, its rows but the first are asked for by their own
       offset. Had the page been another's, that answer would hold what that one begins with, which differs, unless
-      all its rows are equal. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
+      all its rows are equal. The earlier page's first row is asked for as well: that page may be the answer to the
+      other request. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
       platform may count in pages, and round an offset between two of them.
+    * **A step.** A platform may round offsets in steps of its own. Of the first page whose offset is no round
+      number, the second row is asked for alone, which one that counts in pages of the limit gives as well.
 
     :param what: what is read, for messages
     :param read: asks for rows by offset and limit
@@ -41,12 +45,13 @@ class OffsetCheck:
     def __init__(self, what: str, read: Callable[[int, int], pl.DataFrame], *, sees_end: bool = True) -> None:
         self._what = what
         self._read = read
-        self._first_rows: set[int] = set()
+        self._first_rows: dict[int, int] = {}  # of pages, each with the first offset that it came from
         self._asked_again: set[int] = set()
         self._longest = 0
         self._last_limit = 1
         self._end_shown = True
         self._may_round = not sees_end
+        self._may_step = True
 
     def look(self, offset: int, limit: int, frame: pl.DataFrame) -> None:
         """Look at the next page.
@@ -61,13 +66,19 @@ class OffsetCheck:
         self._end_shown = offset == 0 or frame.height < min(limit, self._longest)
         if frame.is_empty():
             return
-        first_row = hash(repr(frame.row(0)))
-        if first_row in self._first_rows - self._asked_again:
+        first_row = _first_row(frame)
+        if first_row in self._first_rows and first_row not in self._asked_again:
             self._asked_again.add(first_row)
             self._ask_shifted(offset, frame)
+            self._ask_for(self._first_rows[first_row], first_row, self._first_rows[first_row])
         elif self._may_round and offset % limit:
             self._may_round = not self._ask_shifted(offset, frame.head(_telling_rows(offset, limit, frame)))
-        self._first_rows.add(first_row)
+        self._first_rows.setdefault(first_row, offset)
+        # What is not larger than a first page is mostly read at once.
+        is_odd = offset > _ENOUGH and offset % _STEP
+        if self._may_step and is_odd and frame.height > 1 and frame.row(0) != frame.row(1):
+            self._may_step = False
+            self._ask_for(offset + 1, _first_row(frame.slice(1)), offset)
 
     def look_behind(self, row_count: int) -> None:
         """Look for rows behind the last one, unless the pages have shown that there are none.
@@ -96,13 +107,26 @@ class OffsetCheck:
             return False
         again = self._read(offset + 1, frame.height - 1)
         if again.is_empty() or not again.equals(frame.slice(1, again.height)):
-            raise AnaplatInvalidAnswerError(
-                f"{self._what}: the page at offset {offset:,} begins like an earlier one or within it: its "
-                f"rows are others when asked for from offset {offset + 1:,} on. The platform ignores the offset, "
-                "or rounds it, or its order changes. Nothing was published; give the rows an order (sort_by, "
-                "or the card's own), or report this to the platform's administrator."
-            )
+            raise self._others(offset, offset + 1)
         return not again.equals(frame.head(again.height))
+
+    def _ask_for(self, offset: int, row: int, page: int) -> None:
+        """Ask again for a row of a page, given by its hash: the page may have been another's."""
+        again = self._read(offset, 1)
+        if again.is_empty() or _first_row(again) != row:
+            raise self._others(page, offset)
+
+    def _others(self, offset: int, again: int) -> AnaplatInvalidAnswerError:
+        return AnaplatInvalidAnswerError(
+            f"{self._what}: the page at offset {offset:,} begins like another one or within it: its "
+            f"rows are others when asked for from offset {again:,} on. The platform ignores the offset, "
+            "or rounds it, or its order changes. Nothing was published; give the rows an order (sort_by, "
+            "or the card's own), or report this to the platform's administrator."
+        )
+
+
+def _first_row(frame: pl.DataFrame) -> int:
+    return hash(repr(frame.row(0)))
 
 
 def _telling_rows(offset: int, limit: int, frame: pl.DataFrame) -> int:

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
+from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, brief
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
 from airflow_provider_anaplat.errors import (
@@ -135,7 +136,7 @@ class PageReader:
         self.expected_rows = self._within(query.offset, left)
         self._offsets = OffsetCheck(
             f"Dataset {query.ds_id}",
-            lambda offset, limit: self._read(offset, limit)[0].frame,
+            lambda offset, limit: self._read(offset, limit, weigh=False)[0].frame,
             sees_end=self.expected_rows == left,
         )
 
@@ -270,23 +271,27 @@ class PageReader:
             return rows
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
-    def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[RowPage, int]:
+    def _read(
+        self, offset: int, planned: int, wait: Callable[[], None] = lambda: None, *, weigh: bool = True
+    ) -> tuple[RowPage, int]:
         """Return a page, and how many rows were asked for: fewer than planned if that many are too heavy.
 
         :param wait: returns when the rows may be decoded
+        :param weigh: note what they weigh; a row alone weighs as much as what is said of the dataset beside it
         """
         head, limit = self._ask(offset, planned)
         self._check_snapshot(head)
         wait()
-        return self._decoded_page(head, offset, limit), limit
+        return self._decoded_page(head, offset, limit, weigh=weigh), limit
 
-    def _decoded_page(self, head: Head, offset: int, limit: int) -> RowPage:
+    def _decoded_page(self, head: Head, offset: int, limit: int, *, weigh: bool = True) -> RowPage:
         page = head.page(self._decoder.map, limit, whole_rows=self._whole_for is not None)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and more came."
             )
-        self.budget.saw(page.frame.height, len(head.answer.body))
+        if weigh:
+            self.budget.saw(page.frame.height, len(head.answer.body))
         return page
 
     def _check_snapshot(self, head: Head) -> None:
@@ -333,7 +338,7 @@ class PageReader:
         if name not in names:
             raise AnaplatRequestError(
                 f"sort_by: dataset {self._query.ds_id} has no column {name!r}; "
-                f"it has {', '.join(map(repr, names))}."
+                f"it has {brief(', '.join(map(repr, names)), LONGEST_WORDS)}."
             )
 
     def _check_count(self) -> None:
@@ -357,4 +362,4 @@ def _differences(before: Snapshot, after: Snapshot) -> str:
         )
         if old != new
     ]
-    return ", ".join(changes)
+    return brief(", ".join(changes), LONGEST_WORDS)

@@ -23,6 +23,7 @@ from airflow_provider_anaplat.output.files import (
     named,
     remove_file,
     remove_folder,
+    size_of,
     write_file,
 )
 from airflow_provider_anaplat.output.place import Place
@@ -193,7 +194,7 @@ class PartitionedExport:
         A commit that was broken off can be run again.
 
         :param note: notes what was published; a commit that was broken off before is not noted
-        :raises AnaplatUnplannedError: there is no plan, or a part of it is missing
+        :raises AnaplatUnplannedError: there is no plan, or a part of it is missing or damaged
         :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
         :raises AnaplatOutputError: the folder cannot be written
         """
@@ -255,12 +256,13 @@ class PartitionedExport:
         exported, fingerprints = [], set()
         for number in range(1, parts + 1):
             record = self._noted(waiting / f"{number}.json", _PartNote)
-            if record is None:
+            name = part_name(number, self.place)
+            if record is None or not _is_whole(waiting / name, record.bytes):
                 raise AnaplatUnplannedError(
-                    f"Part {number} of the export to {self.folder} is missing. Nothing was published; clear "
-                    "that part's task, or the whole task group, beginning with its plan."
+                    f"Part {number} of the export to {self.folder} is missing, or not whole any more. Nothing "
+                    "was published; clear that part's task, or the whole task group, beginning with its plan."
                 )
-            exported.append(Part(part_name(number, self.place), record.rows, record.bytes))
+            exported.append(Part(name, record.rows, record.bytes))
             fingerprints.add(record.fingerprint)
         return exported, fingerprints
 
@@ -326,6 +328,14 @@ def _content(path: Any) -> bytes | None:
         except FileNotFoundError:
             return None
     return content
+
+
+def _is_whole(path: Any, size: int) -> bool:
+    with named(path):
+        try:
+            return size_of(path) in (size, None)
+        except FileNotFoundError:
+            return False
 
 
 def _summary(manifest: dict[str, Any], snapshot: Snapshot, files: Mapping[str, str | None]) -> ExportSummary:

@@ -134,8 +134,12 @@ class _WatchedResponse(HTTPResponse):
         :raises HTTPException: it cannot be told where its body ends
         """
         super().begin()
-        if len({length.strip() for length in self.headers.get_all("Content-Length", [])}) > 1:
+        said = ",".join(self.headers.get_all("Content-Length", [])).split(",")
+        lengths = {length.strip() for length in said}
+        if len(lengths) > 1:
             raise HTTPException("the answer has several lengths")
+        if self.length is None and not self.chunked and re.fullmatch("[0-9]{1,18}", length := lengths.pop()):
+            self.length = int(length)  # which Python does not know if one line says it twice, as urllib3 does
         framed_twice = "Content-Length" in self.headers and "Transfer-Encoding" in self.headers
         if self._interim_answers or framed_twice or self.headers.defects:
             self.will_close = True
@@ -162,7 +166,15 @@ class _WatchedResponse(HTTPResponse):
 
 
 class _Lines(io.BufferedReader):
-    """What was received, without an endless line: urllib3 before 2.8 has no limit for those between chunks."""
+    """What was received, without an endless line: urllib3 before 2.8 has no limit for those between chunks.
+
+    A chunk that says to have -1 bytes would be all that comes, in one piece.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is None or size < 0:
+            raise ValueError("nothing is read to its end at once")
+        return super().read(size)
 
     def readline(self, size: int | None = -1, /) -> bytes:
         if size is not None and size >= 0:

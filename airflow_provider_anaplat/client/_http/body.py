@@ -22,6 +22,7 @@ _PACKED = 1 << 12
 ACCEPTED_ENCODINGS = "gzip, deflate"
 _GZIP = ("gzip", "x-gzip")
 _UNPACKED = (*_GZIP, "deflate")
+_MOST_TIMES = 4  # that an answer is packed, one within another; each time takes a level of Python's stack
 _REFUSED = ("br", "compress", "dcb", "dcz", "x-compress", "zstd")
 
 
@@ -32,7 +33,7 @@ def read_body(response: requests.Response, operation: str, most: int) -> bytes:
     :param operation: name of the operation that was answered
     :param most: bytes at most
     :raises AnaplatAnswerTooLargeError: the body is larger, compressed or not
-    :raises AnaplatInvalidAnswerError: the body is compressed in a way that was not asked for
+    :raises AnaplatInvalidAnswerError: the body is compressed in a way that was not asked for, or too often
     :raises requests.RequestException: the connection fails
     """
     length = response.raw.length_remaining
@@ -41,6 +42,8 @@ def read_body(response: requests.Response, operation: str, most: int) -> bytes:
     with closing(response):
         if refused := sorted(set(encodings).intersection(_REFUSED)):
             raise _not_asked_for(operation, response, ", ".join(refused))
+        if (times := sum(encoding in _UNPACKED for encoding in encodings)) > _MOST_TIMES:
+            raise _not_asked_for(operation, response, f"gzip or deflate {times:,} times over")
         if length is not None and length > most:
             raise _too_large(operation, response, most, length)
         # Without its name, urllib3 unpacks nothing; requests has noted it already.

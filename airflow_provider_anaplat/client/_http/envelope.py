@@ -60,6 +60,7 @@ _ASK_THE_PROXY = (
 
 _LONGEST_ERROR = 4_000
 _LONGEST_HOST = 255
+_SHORT = 1 << 16  # bytes; the answer to a write has less
 _DEEPEST = 100  # levels; pydantic writes 255, and Python's own functions follow some 300
 # Bytes that Python takes for what begins with, or follows on, a character of JSON.
 _MEMORY = {b"{": 192, b"[": 88, b'"': 30, b",": 32}
@@ -88,10 +89,10 @@ class Answer:
     most_memory: int | None = None
     shown: bool = True
 
-    def parsed(self, load: Callable[[bytes], Any] = json.loads) -> Any:
+    def parsed(self, load: Callable[[bytes], Any] | None = None) -> Any:
         """Return what the body holds.
 
-        :param load: parses the body
+        :param load: parses the body; by default, a short one must have no key of an object twice
         :raises AnaplatAnswerTooLargeError: its objects would take too much memory, however small it is itself
         :raises ValueError: it is no JSON
         :raises RecursionError: it is nested too deeply
@@ -103,7 +104,9 @@ class Answer:
                 "less at a time (a smaller page_size), or raise the connection's extra `max_answer_mb`, if the "
                 "worker has several times as much memory.",
             )
-        return load(self.body)
+        if load is not None:
+            return load(self.body)
+        return json.loads(self.body, object_pairs_hook=each_once if len(self.body) < _SHORT else None)
 
     def error(
         self,
@@ -126,6 +129,17 @@ class Answer:
             excerpt=shown,
             retry_after=self.retry_after,
         )
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; if it has a key twice, nobody knows which one counts.
+
+    :raises ValueError: it has
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
 
 
 def memory_of(body: bytes) -> int:
@@ -273,6 +287,8 @@ def _raise_refusal(answer: Answer, envelope: dict[str, Any]) -> NoReturn:
         message = shortened(message, answer.secrets, LONGEST_WORDS)
     of_code = "" if code is None else f" (code {code})"
     said = f" {sentence(f'The platform says: {message}' + of_code)}" if message else ""
+    if envelope.get("response"):
+        code = None  # what comes with a result does not prove that nothing was carried out
     proxy = answer.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
     raise answer.error(
         error_type,

@@ -22,7 +22,8 @@ _MOST_READINGS = 200
 _MOST_READ = 8_000_000  # characters of readings, for which a processor works some seconds
 _ESCAPED = re.compile(r"[\\%&+\0\x80-\xff]")
 _BACKSLASH = re.compile(
-    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))",
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|[ux]\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8})"
+    r"|([0-3]?[0-7]{1,2})|(.))",
     re.DOTALL,
 )
 _OCTAL, _PLAIN = 5, 6  # their groups
@@ -159,6 +160,8 @@ def _forms(secret: str) -> tuple[str, ...]:
     if _SAME_IN_EVERY_FORM.fullmatch(secret):
         return (secret,)
     forms = [secret, repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)]
+    # As databases, tables and shells quote a quotation mark.
+    forms += [secret.replace("'", "''"), secret.replace('"', '""'), secret.replace("'", r"'\''")]
     octets = secret.encode(errors="surrogatepass")  # what an answer holds may be half a character
     for address in (quote(octets, safe=""), quote(octets), quote_plus(octets)):
         forms += [address, re.sub("%..", lambda escape: escape.group().lower(), address)]

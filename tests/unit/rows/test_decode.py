@@ -193,6 +193,24 @@ def test_columns_that_are_known_are_not_checked_again() -> None:
     assert again.page().frame.rows() == [("c", "d")]
 
 
+def test_rows_that_come_twice_in_an_answer_are_none() -> None:
+    """Of a key that an object has twice, nobody knows which one counts."""
+    content = body([["a", "b"]])
+    with pytest.raises(errors.AnaplatTruncatedAnswerError, match="not valid JSON"):
+        page(content.replace(b'"dsId"', b'"preview": [["c", "d"]], "dsId"'))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_secret_in_what_is_said_beside_the_rows_is_masked(encoding: str) -> None:
+    content = body([["secret/of+mine", ""]], ("a", "is a secret\\/of+mine"), parentDirId="a secret/of+mine")
+    answer = Answer("read_rows", 200, content.decode().encode(encoding), secrets=("secret/of+mine",))
+    head = read_head(answer)
+
+    assert [name for name, _ in head.snapshot.columns] == ["a", "is a ***"]
+    assert head.parent_dir_id == "a ***"
+    assert head.page().frame.rows() == [("secret/of+mine", "")]
+
+
 def test_columns_that_are_others_than_those_known_are_checked() -> None:
     known = read_head(Answer("read_rows", 200, body([["a", "b"]]))).described
     response = json.loads(body([["a", "b"]]))

@@ -50,6 +50,19 @@ def ignored(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "offset": 0}
 
 
+def mixed_up(offset: int, with_offset: int) -> Change:
+    """Give the answer to another request once, as a proxy may that mixes answers up."""
+    done: list[int] = []
+
+    def change(body: dict[str, Any]) -> dict[str, Any]:
+        if body["offset"] != offset or done:
+            return body
+        done.append(offset)
+        return {**body, "offset": with_offset}
+
+    return change
+
+
 def ignored_up_to_the_end(body: dict[str, Any]) -> dict[str, Any]:
     """Give as many rows as there are from the offset on, and always the first ones."""
     return {**body, "offset": 0, "limit": max(0, min(body["limit"], 1000 - body["offset"]))}
@@ -232,6 +245,50 @@ def test_a_platform_may_refuse_an_offset_without_rows(client: AnaplatClient, sim
         read(client, page_size=10)
 
 
+def in_steps(step: int) -> Change:
+    return lambda body: {**body, "offset": body["offset"] - body["offset"] % step}
+
+
+@pytest.mark.parametrize("max_rows", [None, 2400])
+@pytest.mark.parametrize(("page_size", "step"), [(750, 100), (701, 100), (990, 500), (333, 100)])
+def test_offsets_that_are_rounded_in_steps_are_found(
+    client: AnaplatClient, simulator: Simulator, page_size: int, step: int, max_rows: int | None
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(2600))
+    assert read(client, page_size=page_size, max_rows=max_rows) == list(range(2600))[:max_rows]
+    misread(simulator, in_steps(step))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="rounds it"):
+        read(client, page_size=page_size, max_rows=max_rows)
+
+
+def test_a_row_that_is_asked_for_again_makes_no_page_smaller(client: AnaplatClient, simulator: Simulator) -> None:
+    simulator.platform.add_dataset("numbers", numbers(60_000))
+    assert len(read(client, page_size=11_111, memory_mb=64, concurrency=1)) == 60_000
+
+    asked = [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_rows")]
+    assert [limit for _, limit in asked].count(1) == 1
+    assert min(limit for offset, limit in asked if offset >= 1000 and limit > 1) > 10_000
+
+
+def test_offsets_that_are_rounded_to_where_pages_begin_do_no_harm(
+    client: AnaplatClient, simulator: Simulator
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(2600))
+    misread(simulator, lambda body: {**body, "offset": body["offset"] - body["offset"] % body["limit"]})
+    assert read(client, page_size=650) == list(range(2600))
+
+
+@pytest.mark.parametrize(("offset", "with_offset"), [(0, 20), (10, 20), (20, 10), (10, 30)])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_page_that_is_the_answer_to_another_request_is_found(
+    client: AnaplatClient, simulator: Simulator, offset: int, with_offset: int, concurrency: int
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(40))
+    misread(simulator, mixed_up(offset, with_offset))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"at offset {offset} begins like another"):
+        read(client, page_size=10, concurrency=concurrency)
+
+
 def said_instead(**fields: Any) -> Fault:
     """Let the platform say something else of the dataset than is true."""
 
@@ -257,6 +314,18 @@ def test_a_count_below_zero_is_no_answer(
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=name):
         client.read_rows("ds1")
     assert (tmp_path / "rows.csv").read_text() == "before"
+
+
+@pytest.mark.parametrize("name", ["rowCount", "version"])
+def test_a_number_that_64_bits_cannot_hold_is_no_answer(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, name: str
+) -> None:
+    """Whoever computes with it, or keeps it, would end with an error of its own, in the middle of the rows."""
+    simulator.platform.add_dataset("numbers", numbers(40))
+    simulator.inject("read_rows", said_instead(**{name: 10**400}))
+
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"{name}: .*less than or equal to"):
+        export_rows(client, RowQuery("ds1"), tmp_path / "rows.csv", "csv")
 
 
 @pytest.mark.parametrize("count", [True, False, 1.5, "many"])

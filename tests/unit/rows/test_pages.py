@@ -117,6 +117,20 @@ def test_columns_that_change_between_two_pages_are_found(client: AnaplatClient, 
         list(pages)
 
 
+def test_names_without_an_end_are_cut_in_what_is_said_of_them(client: AnaplatClient, simulator: Simulator) -> None:
+    dataset = simulator.platform.add_dataset("numbers", numbers(30))
+    pages = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1)).pages()
+    next(pages)
+    dataset.table = Table(dataset.table.frame, ("n", "x" * 100_000), ("LONG", "DATE"))
+    with pytest.raises(AnaplatDatasetChangedError, match="xxx") as changed:
+        list(pages)
+    with pytest.raises(errors.AnaplatRequestError, match="xxx") as unknown:
+        PageReader(client, RowQuery("ds1", sort_by="m"))
+    with pytest.raises(errors.AnaplatCellError, match="xxx") as misfit:
+        client.get_df("ds1")
+    assert max(len(str(error.value)) for error in (changed, unknown, misfit)) < 2_500
+
+
 def test_missing_rows_are_counted(client: AnaplatClient, simulator: Simulator) -> None:
     dataset = simulator.platform.add_dataset("numbers", numbers(30))
     full = PageReader(client, RowQuery("ds1", page_size=10, concurrency=1))

@@ -334,6 +334,24 @@ def test_a_damaged_note_of_a_part_is_named(
     assert column_n(tmp_path) == list(range(30))
 
 
+@pytest.mark.parametrize("damage", [b"n,half\n1", b"", None], ids=["cut off", "empty", "gone"])
+def test_a_part_that_is_not_whole_any_more_is_not_published(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path, damage: bytes | None
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    before = export_all(client, tmp_path)
+    export, parts = export_parts(client, tmp_path)
+    (part,) = tmp_path.glob(".anaplat-k/*/part-00002.csv")
+    part.unlink() if damage is None else part.write_bytes(damage)
+
+    with pytest.raises(AnaplatUnplannedError, match=r"Part 2 .* missing, or not whole any more.*that part's"):
+        export.commit()
+    assert json.loads((tmp_path / "_manifest.json").read_text()) == before
+
+    export.export(client, CSV, parts[1])
+    assert export.commit()["rows"] == 30
+
+
 @pytest.mark.parametrize(
     "manifest",
     [*NO_JSON, b'["export"]', b'{"export": null}', b'{"export": {}}', b'{"nodes": {}, "export": "k-0"}'],

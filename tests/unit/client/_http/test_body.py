@@ -165,6 +165,12 @@ def test_what_is_packed_in_a_way_that_was_not_asked_for_is_not_unpacked(encoding
     assert b"\r\nAccept-Encoding: gzip, deflate\r\n" in asked[0]
 
 
+def test_what_is_packed_too_often_is_not_unpacked() -> None:
+    """Each time takes a level of the stack, which has an end."""
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="gzip or deflate 10,000 times over"):
+        list_datasets(answer([DATASETS], f"Content-Encoding: {','.join(['gzip'] * 10_000)}"))
+
+
 def test_an_encoding_that_nobody_knows_is_passed_over() -> None:
     """Some servers write there what belongs to Content-Type."""
     assert list_datasets(answer([DATASETS], "Content-Encoding: utf-8")) == []
@@ -306,6 +312,27 @@ def test_what_is_packed_and_unpacks_to_nothing_ends_too() -> None:
 def test_a_piece_of_an_impossible_length_is_no_answer(length: bytes, error: type[errors.AnaplatError]) -> None:
     with pytest.raises(error):
         list_datasets(answer([length + b"\r\n"], "Transfer-Encoding: chunked"))
+
+
+def test_a_piece_of_minus_one_byte_is_not_all_that_comes() -> None:
+    endless = islice(repeat(b"1" * 65_536), 1024)
+    tracemalloc.start()
+    try:
+        with pytest.raises(errors.AnaplatInvalidAnswerError):
+            list_datasets(answer(chain([b"-1\r\n"], endless), "Transfer-Encoding: chunked"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * MEGABYTE
+
+
+def test_a_length_that_one_line_says_twice_is_that_length() -> None:
+    said = f"Content-Length: {len(DATASETS)}, {len(DATASETS)}"
+    endless = islice(repeat(b" " * 65_536), 1024)
+    assert list_datasets(answer(chain([DATASETS], endless), said)) == []
+    assert next(endless, None) is not None
+    with pytest.raises(errors.AnaplatError):
+        list_datasets(answer([DATASETS], f"{said}, 5"))
 
 
 ENDLESS_LINES = {

@@ -57,6 +57,8 @@ ESCAPES: dict[str, Escape] = {
     "HTML, hexadecimal": lambda text: "".join(f"&#x{ord(character):X};" for character in text),
     "HTML, with zeros": lambda text: "".join(f"&#{ord(character):05};" for character in text),
     "octal": lambda text: "".join(f"\\{byte:03o}" for byte in text.encode()),
+    "octal without zeros": lambda text: "".join(f"\\{byte:o}" for byte in text.encode()),
+    "hexadecimal in braces": lambda text: "".join(f"\\x{{{ord(character):x}}}" for character in text),
     "bytes": lambda text: repr(text.encode())[2:-1],
     "bytes, one character each": lambda text: text.encode().decode("latin-1"),
     "bytes, one character each of Windows": lambda text: "".join(
@@ -77,6 +79,12 @@ def test_no_form_of_a_secret_is_shown(secret: str, escape: Escape) -> None:
     shown = redact(f"before {escape(secret)} behind", ["other", secret])
     assert escape(secret) not in shown
     assert "***" in shown
+
+
+@pytest.mark.parametrize("of_one", ["''", "'\\''"], ids=["a database", "a shell"])
+def test_nor_is_one_as_others_quote_what_is_in_quotes(of_one: str) -> None:
+    for secret, doubled in (("it's-mine", f"it{of_one}s-mine"), ('my-"pass"', 'my-""pass""')):
+        assert redact(f"near {doubled}!", [secret]) == "near ***!"
 
 
 @example("password À", ["bytes, one character each", "HTML, decimal"])

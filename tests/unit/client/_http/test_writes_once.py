@@ -136,6 +136,10 @@ UNCLEAR = [
     http(200, '{"status": 500, "message": "no"}'),
     http(200, '{"taskId": "t", "dsId": "d", "status": "处理中", "result": null}'),
     http(200, '[{"result": "fail"}]'),
+    http(200, '{"result": "ok", "response": "1 users created", "result": "fail", "error": {"status": 1012}}'),
+    http(200, '{"result": "fail", "error": {"status": 40002, "status": 1012}}'),
+    http(200, '{"result": "fail", "error": {"status": 1012}, "response": "1 users created"}'),
+    http(200, '{"error_code": 1012, "response": "1 users created"}'),
     *(http(status, "<html>no</html>") for status in (400, 402, 406, 409, 410, 418, 422, 451, 499, 500, 599, 999)),
     *(http(status, '{"result": "fail", "error": {"status": 77}}') for status in (400, 409, 500)),
     *(http(status, '{"result": "ok", "response": "1 users created"}') for status in (201, 206, 401, 404, 500)),
@@ -144,6 +148,7 @@ UNCLEAR = [
 REFUSED = [
     *(http(status, '{"result": "fail", "error": {"status": 1012}}') for status in (200, 400, 500)),
     http(200, '{"result": "fail", "error": {"status": "1004", "message": "no"}}'),
+    http(200, '{"result": "fail", "error": {"status": 1012}, "response": null}'),
     http(200, '{"error_code": 2002, "error_message": "no"}'),
     *(http(status, '{"status": 1018, "message": "Not Login"}') for status in (200, 401)),
     *(http(status, "<html>no</html>") for status in (401, 403, 404, 405, 413, 429)),
