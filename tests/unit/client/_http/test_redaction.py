@@ -40,6 +40,10 @@ ESCAPES: dict[str, Escape] = {
     "percent": lambda text: quote(text, safe=""),
     "percent, lower": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
     "a form's": quote_plus,
+    "a form's, every other letter": lambda text: "".join(
+        quote_plus(letter) if number % 2 or letter == " " else "".join(f"%{byte:02x}" for byte in letter.encode())
+        for number, letter in enumerate(text)
+    ),
     "percent twice": lambda text: quote(quote(text, safe=""), safe=""),
     "JSON": lambda text: json.dumps(text)[1:-1],
     "JSON with slashes": lambda text: json.dumps(text)[1:-1].replace("/", "\\/"),
