@@ -13,6 +13,7 @@ import pendulum
 import pytest
 from conftest import TEXTS, numbers
 
+from airflow_provider_anaplat import client as client_package
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, Dataset, NewUser, TableQuery, TaskStatus
@@ -434,3 +435,8 @@ def test_a_date_that_is_none_says_nothing(client: AnaplatClient, simulator: Simu
     client.list_pages()
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     assert client.earliest_platform_time(moment) == moment
+
+
+def test_the_package_has_no_other_name() -> None:
+    with pytest.raises(AttributeError, match="AnaplatDashboard"):
+        getattr(client_package, "AnaplatDashboard")  # noqa: B009 - mypy knows that it is not there
