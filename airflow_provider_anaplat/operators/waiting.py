@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnaplatWaitingOperator",
+    "carried_by",
 ]
 
 # How much longer than the trigger itself Airflow waits before it gives the trigger up.
@@ -123,10 +124,12 @@ class AnaplatWaitingOperator(AnaplatOperator):
 
     def outcome(self, event: dict[str, Any] | None, condition: type[Condition]) -> dict[str, Any]:
         """Return the result that an event holds, or raise what it says; what is not understood is a failure."""
-        carried = (event or {}).get("carried")
-        if event is None or not isinstance(carried, dict) or "condition" not in carried:
-            raise AirflowFailException(f"The trigger's event is not understood: {sorted(event or {})}.")
-        return result_of(event, condition(**carried["condition"]), AirflowTaskTimeout)
+        try:
+            waited_for = condition(**carried_by(event)["condition"])
+        except (KeyError, TypeError):  # another release may carry other fields
+            event_holds = sorted(event) if isinstance(event, dict) else type(event).__name__
+            raise AirflowFailException(f"The trigger's event is not understood: {event_holds}.") from None
+        return result_of(event or {}, waited_for, AirflowTaskTimeout)
 
     def _deadline(self, context: Context) -> float:
         now = time.time()
@@ -136,3 +139,11 @@ class AnaplatWaitingOperator(AnaplatOperator):
             began = ti.start_date.timestamp() if ti is not None and ti.start_date is not None else now
             ends.append(began + self.execution_timeout.total_seconds())
         return min(ends)
+
+
+def carried_by(event: Any) -> dict[str, Any]:
+    """Return what an event hands back of what the wait has carried; nothing, if it is not understood."""
+    match event:
+        case {"carried": {"condition": {}} as carried}:
+            return dict(carried)
+    return {}

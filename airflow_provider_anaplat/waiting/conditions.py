@@ -307,7 +307,9 @@ class SubscriptionsSent(Condition):
     def is_result(self, result: Any) -> bool:
         """Tell whether something holds a summary of each of these plans."""
         plans = result.get("subscriptions") if isinstance(result, dict) else None
-        return isinstance(plans, list) and [plan.get("scId") for plan in plans] == list(self.ids)
+        if not isinstance(plans, list) or not all(isinstance(plan, dict) for plan in plans):
+            return False
+        return [plan.get("scId") for plan in plans] == list(self.ids)
 
     def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
         """Read what each plan says of its last send; one that failed is enough to end.

@@ -234,3 +234,26 @@ def test_a_delimiter_that_is_none(run: Run, simulator: Simulator, kind: Any) -> 
     with pytest.raises(AirflowFailException, match="delimiter"):
         run(kind, delimiter=";;")
     assert simulator.ledger == []
+
+
+# What a trigger of another release, or of none, may leave behind.
+EVENTS: list[Any] = [
+    None,
+    "x",
+    {"carried": "x"},
+    {"carried": {"condition": None}},
+    {"carried": {"condition": {}}, "outcome": "done"},
+    {"carried": {"condition": {"ds_id": "ds1", "noted_utime": None, "later": 1}}, "outcome": "done", "result": {}},
+    {"outcome": "done", "result": {"subscriptions": [7]}},
+]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("kind", [AnaplatCreateDatasetOperator, AnaplatRefreshDatasetOperator, *SENSORS])
+def test_an_event_of_another_release(
+    simulator: Simulator, connect: Callable[..., None], kind: Any, event: Any
+) -> None:
+    connect(simulator)
+    task = kind(task_id="t", **{**OPERATORS, **SENSORS}[kind][0])
+    with pytest.raises(AirflowFailException, match="not understood"):
+        task.resume_execution("execute_complete", {"event": event}, CONTEXT)
