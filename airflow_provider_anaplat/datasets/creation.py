@@ -20,6 +20,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
+    AnaplatRequestError,
 )
 from airflow_provider_anaplat.state import StateStore, read_note
 
@@ -58,6 +59,13 @@ class Wish:
     since: datetime | None
     settling_time: float
     in_doubt: InDoubt = "fail"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.settling_time, int | float) or not self.settling_time >= 0:  # NaN neither
+            raise AnaplatRequestError(
+                f"reconcile_timeout is {self.settling_time!r}; it must be a number of seconds, 0 at least. "
+                "Nothing was sent."
+            )
 
 
 class Creation:

@@ -14,7 +14,7 @@ from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.triggers.base import DEFERRABLE, AnaplatWaitTrigger, plain, result_of
 from airflow_provider_anaplat.waiting.conditions import Condition
-from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, StateTable
 from airflow_provider_anaplat.waiting.wait import Wait, check_pace, wait_here
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class AnaplatWaitingOperator(AnaplatOperator):
         """See that the arguments can be right, and that somebody can wait so."""
         super().check()
         check_pace(poll_interval=self.poll_interval, timeout=self.timeout)
+        StateTable(self.success_states, self.failure_states)
 
     def wait(
         self, context: Context, trigger: type[AnaplatWaitTrigger], carried: Mapping[str, Any], **condition: Any

@@ -23,6 +23,7 @@ from airflow_provider_anaplat.waiting.states import (
     SUCCESS_STATES,
     State,
     StateTable,
+    is_list_of_texts,
 )
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class _OfOneTask(_OfOneDataset):
     @property
     def arguments(self) -> dict[str, Any]:
         """How to ask for the task."""
-        return {"call": dict(self.task_status or {})} if self._task_id else {}
+        return {"call": {} if self.task_status is None else self.task_status} if self._task_id else {}
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -295,11 +296,12 @@ class SubscriptionsSent(Condition):
     def ids(self) -> tuple[str, ...]:
         """The plans' ids, each once.
 
-        :raises AnaplatRequestError: a text was given, whose characters are no ids
+        :raises AnaplatRequestError: something else was given, such as a text, whose characters are no ids
         """
-        if isinstance(self.subscription_ids, str):
+        if not is_list_of_texts(self.subscription_ids):
+            what = "the text" if isinstance(self.subscription_ids, str) else "the value"
             raise AnaplatRequestError(
-                f"subscription_ids is the text {self.subscription_ids!r}; it must be a list of ids. A template "
+                f"subscription_ids is {what} {self.subscription_ids!r}; it must be a list of ids. A template "
                 "gives one if the DAG has render_template_as_native_obj=True."
             )
         return tuple(dict.fromkeys(self.subscription_ids))
