@@ -133,8 +133,12 @@ class SqlTarget:
             self._load(frames, reader, names, new=True, create=create)
         elif self.mode == "append":
             # Here a new table is seen at once. Empty, it is what rows can be appended to and recorded with.
-            self.session.run(self._dialect.create_table(self._name, columns, ()))
-            self._load(frames, reader, names, new=True)
+            with self._dialect.alone(self.session, self.schema, self.table):
+                if not self._exists():  # else another load has just created it
+                    if self._ledger is not None:
+                        self._ledger.forget_dropped()  # before: a worker may die after it; CREATE commits it
+                    self.session.run(self._dialect.create_table(self._name, columns, ()))
+            self._load_existing(frames, reader, list(columns))
         else:
             with self._dialect.alone(self.session, self.schema, self.table):
                 if self._exists():  # since another load has just created it
@@ -165,7 +169,9 @@ class SqlTarget:
             if create:
                 self.session.run(create)
             if self._ledger is not None:
-                self._ledger.add(_recorded(reader, 0), anew=new)
+                if new:
+                    self._ledger.forget_dropped()
+                self._ledger.add(_recorded(reader, 0))
             if self.mode == "replace" and not new:
                 self._empty()
             rows = (
