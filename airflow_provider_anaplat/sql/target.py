@@ -231,6 +231,7 @@ class SqlTarget:
         changed = sum([self.session.run(statement) for statement in self._dialect.merge(names)])
         if changed < rows:  # rows were kept away, or were the same already
             self._refuse_missing(names)
+            self._refuse_unchanged(names)
         return rows
 
     def _with_keys(self, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -269,6 +270,20 @@ class SqlTarget:
             raise AnaplatLoadError(
                 f"{missing:,} rows of the dataset did not arrive in {self}, so the load was rolled back. A "
                 "trigger of the table may keep them away; load another table, and fill this one from it."
+            )
+
+    def _refuse_unchanged(self, names: Names) -> None:
+        if not (self._dialect.differs and names.others):
+            return
+        same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
+        differ = " OR ".join(self._dialect.differs.format(column=column) for column in names.others)
+        [(kept,)] = self.session.rows(
+            f"SELECT COUNT(*) FROM {names.stage} AS s JOIN {names.table} AS t ON {same} WHERE {differ}"
+        )
+        if kept:
+            raise AnaplatLoadError(
+                f"{kept:,} rows of {self} are not what the dataset has, so the load was rolled back. A trigger of "
+                "the table may keep them as they were; load another table, and fill this one from it."
             )
 
     def _check_columns(self, names: list[str], ds_id: str) -> None:
