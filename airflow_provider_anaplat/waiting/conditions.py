@@ -132,11 +132,11 @@ class _OfOneDataset(Condition):
         :raises AnaplatDatasetExistsError: the name is given, and several datasets have it
         """
         check_one_given(self.ds_id, self.dataset)
+        states = StateTable(self.success_states, self.failure_states)
         ds_id = self.ds_id or id_of(self.dataset or "", lookup)
         dataset = None if ds_id is None else lookup.get(ds_id)
         if dataset is None:
             return Verdict(State.WORKING, f"dataset {self.called} is not in the list")
-        states = StateTable(self.success_states, self.failure_states)
         state = self._judge(states.read(dataset.status), dataset, lookup.clock_ahead)
         seen = (
             f"dataset {self.called} is {brief(repr(dataset.status))}{self._also_seen(dataset, lookup.clock_ahead)}"
@@ -236,6 +236,14 @@ class DatasetFresh(_OfOneDataset):
     """
 
     newer_than: str | datetime
+
+    def judge(self, lookup: Lookup[Dataset]) -> Verdict:
+        """Read the dataset's last update and its status word.
+
+        :raises AnaplatRequestError: ``newer_than`` is no moment, be the dataset there or not
+        """
+        moment("newer_than", self.newer_than)
+        return super().judge(lookup)
 
     def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         since = moment("newer_than", self.newer_than)
