@@ -42,11 +42,11 @@ _NUMBERS = (
 )  # fmt: skip
 _LISTS = ("page_types", "states", "user_ids")
 _OBJECTS = ("extra_fields", "task_status")
-# If it is, the connection says it, or the contract does, or nothing has to.
+# If it is, the connection says it, or the contract does, or nothing has to; or another check names the field.
 _MAY_BE_LEFT_OUT = (
-    "dataset", "ds_id", "extra_fields", "file_format", "folder", "max_rows", "name_pattern", "parent_dir_id",
-    "platform_task_id", "rows_per_file", "schema", "sort_by", "sql_conn_id", "states", "task_status", "token_in",
-    "users_sql",
+    "account_id", "dataset", "ds_id", "extra_fields", "file_format", "folder", "max_rows", "name", "name_pattern",
+    "parent_dir_id", "platform_task_id", "rows_per_file", "schema", "sort_by", "source_type", "sql_conn_id",
+    "states", "task_status", "token_in", "users_sql",
 )  # fmt: skip
 
 
