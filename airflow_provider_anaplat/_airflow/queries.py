@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
+from airflow_provider_anaplat.errors import AnaplatError, AnaplatSourceError
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +57,27 @@ def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[
 
     :param sql_conn_id: id of an Airflow connection whose hook is a ``DbApiHook``
     :param sql: the query
+    :raises AnaplatSourceError: the database cannot be reached, or refuses
     """
     with provider_named(sql_conn_id):
         hook = BaseHook.get_hook(sql_conn_id)
     if not hasattr(hook, "get_sqlalchemy_engine"):
         raise AirflowFailException(f"sql_conn_id: the connection {sql_conn_id!r} is not one of an SQL database.")
+    try:
+        with _run(hook, sql) as found:
+            yield found
+    except (AnaplatError, AirflowException):
+        raise
+    except Exception as error:
+        own = getattr(error, "orig", None) or error  # the driver's, of what SQLAlchemy adds the query to
+        raise AnaplatSourceError(
+            f"The query on the connection {sql_conn_id!r} failed: {' '.join(str(own).split())}. Correct the "
+            "query, or the connection, then run the task again."
+        ) from error
+
+
+@contextmanager
+def _run(hook: Any, sql: str) -> Iterator[tuple[Sequence[str], Iterable[Any]]]:
     engine = _engine(hook)
     if engine is None:
         with closing(hook.get_conn()) as connection, closing(connection.cursor()) as cursor:

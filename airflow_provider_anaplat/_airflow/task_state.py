@@ -28,7 +28,8 @@ def folder_state(context: Mapping[str, Any], folder: Any) -> StateStore:
     path = path_of(folder)
     if (task := context.get("ti")) is not None:
         for part in (task.dag_id, task.run_id, task.task_id, str(task.map_index)):
-            path = path / quote(part, safe="")
+            name = quote(part, safe="")
+            path = path / (name if name.strip(".") else name.replace(".", "%2E"))  # ".." would lead elsewhere
     return FolderStateStore(path)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.client._http.redaction import without_half_characters
+from airflow_provider_anaplat.waiting.states import is_list_of_texts
 
 WORDS = {
     "csv_formulas": ("keep", "escape"),
@@ -31,17 +32,21 @@ WORDS = {
 }
 _LEFT_OUT = object()
 _TEXTS = (
-    "anaplat_conn_id", "dataset", "delimiter", "ds_id", "file_format", "schema", "sort_by", "sql_conn_id", "table",
-    "users_sql",
+    "account_id", "anaplat_conn_id", "dataset", "delimiter", "ds_id", "file_format", "folder", "name",
+    "name_pattern", "parent_dir_id", "platform_task_id", "schema", "sort_by", "source_type", "sql_conn_id",
+    "table", "users_sql",
 )  # fmt: skip
 _NUMBERS = (
     "batch_size", "concurrency", "max_poll_failures", "max_restarts", "max_rows", "memory_mb", "page_size",
     "partitions", "rows_per_file",
 )  # fmt: skip
-# If it is, the connection says it, or the contract does, or nothing has to.
+_LISTS = ("page_types", "states", "user_ids")
+_OBJECTS = ("extra_fields", "task_status")
+# If it is, the connection says it, or the contract does, or nothing has to; or another check names the field.
 _MAY_BE_LEFT_OUT = (
-    "dataset", "ds_id", "file_format", "max_rows", "rows_per_file", "schema", "sort_by", "sql_conn_id", "token_in",
-    "users_sql",
+    "account_id", "dataset", "ds_id", "extra_fields", "file_format", "folder", "max_rows", "name", "name_pattern",
+    "parent_dir_id", "platform_task_id", "rows_per_file", "schema", "sort_by", "source_type", "sql_conn_id",
+    "states", "task_status", "token_in", "users_sql",
 )  # fmt: skip
 
 
@@ -63,20 +68,31 @@ def check_words(task: Any, names: Iterable[str] = WORDS) -> None:
 
 
 def check_kinds(task: Any) -> None:
-    """See that each argument of a task that takes a text or a number has one; templates are rendered by then.
+    """See that each argument of a task is of the kind that it takes; templates are rendered by then.
 
     :param task: an operator or a sensor
     :raises AirflowFailException: one has another kind of value, which a retry would not mend
     """
-    for name in (*_TEXTS, *_NUMBERS):
+    for name in (*_TEXTS, *_NUMBERS, *_LISTS, *_OBJECTS):
         value = getattr(task, name, _LEFT_OUT)
         if value is _LEFT_OUT or (value is None and name in _MAY_BE_LEFT_OUT):
             continue
-        kind, what = (str, "text") if name in _TEXTS else (int, "whole number")
-        if not isinstance(value, kind) or isinstance(value, bool):
+        what, fits = _kind_of(name)
+        if not fits(value):
             problem = f"is of the type {type(value).__name__}"
         elif isinstance(value, str) and without_half_characters(value) != value:
             problem = "holds half of a character (an unpaired surrogate)"
         else:
             continue
         raise AirflowFailException(f"{name} {problem}; it must be a {what}. Nothing was sent.")
+
+
+def _kind_of(name: str) -> tuple[str, Callable[[Any], bool]]:
+    """Return what an argument must be, and what tells whether a value is that."""
+    if name in _TEXTS:
+        return "text", lambda value: isinstance(value, str)
+    if name in _NUMBERS:
+        return "whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)
+    if name in _LISTS:
+        return "list of texts", is_list_of_texts
+    return "mapping with texts for keys", lambda value: isinstance(value, Mapping) and is_list_of_texts(value)

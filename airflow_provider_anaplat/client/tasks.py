@@ -57,7 +57,7 @@ class TaskStatusCall:
         if unknown or not all(isinstance(text, str) for text in texts) or call.auth_in not in get_args(TokenPlace):
             raise AnaplatRequestError(
                 f"task_status is unusable: it takes path, method, params (an object) and auth_in "
-                f"({', '.join(get_args(TokenPlace))}); it holds {', '.join(sorted(described))}."
+                f"({', '.join(get_args(TokenPlace))}); it holds {', '.join(sorted(map(str, described)))}."
             )
         return call
 

@@ -20,8 +20,9 @@ from airflow_provider_anaplat.errors import (
     AnaplatError,
     AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
+    AnaplatRequestError,
 )
-from airflow_provider_anaplat.state import StateStore, read_note
+from airflow_provider_anaplat.state import StateStore, damaged, read_note
 
 __all__ = [
     "Creation",
@@ -59,6 +60,13 @@ class Wish:
     settling_time: float
     in_doubt: InDoubt = "fail"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.settling_time, int | float) or not self.settling_time >= 0:  # NaN neither
+            raise AnaplatRequestError(
+                f"reconcile_timeout is {self.settling_time!r}; it must be a number of seconds, 0 at least. "
+                "Nothing was sent."
+            )
+
 
 class Creation:
     """One attempt to have the dataset.
@@ -86,7 +94,7 @@ class Creation:
         :raises AnaplatDamagedStateError: what an earlier attempt noted cannot be read; nothing was sent
         :raises AnaplatError: the platform refuses, or does not answer
         """
-        noted = read_note(self._store, _KEY, "note of a creation", _created_or_known)
+        noted = read_note(self._store, _KEY, "note of a creation", self._created_or_known)
         if isinstance(noted, CreationTask):
             log.info("An earlier attempt of this DAG run has created dataset %s", noted.ds_id)
             return noted
@@ -101,6 +109,21 @@ class Creation:
         if own is not None:
             return self._adopt(own, "an earlier attempt has created, as far as can be known,")
         return self._reuse(namesakes) or self._create([dataset.ds_id for dataset in namesakes])
+
+    @property
+    def _wished(self) -> list[str | None]:
+        return [self._wish.request.name, self._wish.request.parent_dir_id]
+
+    def _created_or_known(self, note: Any) -> CreationTask | list[str]:
+        """Return what was created or, if only the intention was noted, the ids of the datasets of before.
+
+        :raises AnaplatDamagedStateError: it is about another name, by which nobody could find what was created
+        """
+        noted = _created_or_known(note)
+        wished = note.get("wished", self._wished)
+        if self._store is not None and not isinstance(noted, CreationTask) and wished != self._wished:
+            raise damaged(self._store, _KEY, f"a dataset {wished} was asked for, and {self._wished} is wanted now")
+        return noted
 
     def _namesakes(self) -> list[Dataset]:
         """Return the datasets of the wished name in the wished directory; in any directory, if none is wished."""
@@ -139,7 +162,7 @@ class Creation:
         return None if dataset is None else self._adopt(dataset, "there is already")
 
     def _create(self, known: list[str]) -> CreationTask:
-        self._note({"known": known})
+        self._note({"known": known, "wished": self._wished})
         try:
             task = self._client.create_dataset(self._wish.request)
         except AnaplatOutcomeUnknownError as error:

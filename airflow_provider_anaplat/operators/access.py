@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.paths import place_of
-from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
@@ -115,9 +114,6 @@ class AnaplatAccessReportOperator(AnaplatOperator):
         """Write the report."""
         from airflow_provider_anaplat.access import write_access_report
 
-        for name in ("user_ids", "page_types"):
-            if isinstance(getattr(self, name), str):
-                raise AirflowFailException(f"{name} is a text; it must be a list of ids.")
         place, query = self._place(self.output_path, self.file_format), self._query()
         with closing(self.client()) as client:
             summary = write_access_report(client, query, place, self._comparison())

@@ -12,7 +12,7 @@ from airflow_provider_anaplat._airflow.task_state import run_began, task_state
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatOperator
-from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
+from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator, carried_by
 from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
 from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, State, StateTable
@@ -173,7 +173,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         """End as the event of the wait says."""
         dataset = self.outcome(event, AnaplatDatasetTaskTrigger.condition)
         link_dataset(self, context, dataset["dsId"], dataset.get("parentDirId"))
-        self.done = {"taskId": (event or {})["carried"].get("taskId"), **dataset}
+        self.done = {"taskId": carried_by(event).get("taskId"), **dataset}
         return self.done
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:

@@ -7,7 +7,6 @@ from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
@@ -79,8 +78,6 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
         from airflow_provider_anaplat.datasets.listing import DatasetFilter
         from airflow_provider_anaplat.waiting.conditions import moment
 
-        if isinstance(self.states, str):
-            raise AirflowFailException(f"states is the text {self.states!r}; it must be a list of words.")
         wanted = DatasetFilter(
             self.name_pattern,
             self.folder,

@@ -11,7 +11,7 @@ from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat._airflow.task_state import retried_since, task_state
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import AnaplatDatasetLink, link_dataset
-from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator
+from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator, carried_by
 from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetRefreshTrigger
 from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, StateTable
@@ -154,7 +154,7 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
 
     def complete(self, context: Context, event: dict[str, Any] | None) -> dict[str, Any]:
         """End as the event of the wait says."""
-        carried = (event or {}).get("carried") or {}
+        carried = carried_by(event)
         ds_id = carried.get("condition", {}).get("ds_id") or self.ds_id or ""
         with closing(self.client()) as client:
             refresh = self._refresh(client, context, ds_id)

@@ -14,7 +14,7 @@ from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.triggers.base import DEFERRABLE, AnaplatWaitTrigger, plain, result_of
 from airflow_provider_anaplat.waiting.conditions import Condition
-from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, StateTable
 from airflow_provider_anaplat.waiting.wait import Wait, check_pace, wait_here
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnaplatWaitingOperator",
+    "carried_by",
 ]
 
 # How much longer than the trigger itself Airflow waits before it gives the trigger up.
@@ -77,6 +78,7 @@ class AnaplatWaitingOperator(AnaplatOperator):
         """See that the arguments can be right, and that somebody can wait so."""
         super().check()
         check_pace(poll_interval=self.poll_interval, timeout=self.timeout)
+        StateTable(self.success_states, self.failure_states)
 
     def wait(
         self, context: Context, trigger: type[AnaplatWaitTrigger], carried: Mapping[str, Any], **condition: Any
@@ -123,10 +125,12 @@ class AnaplatWaitingOperator(AnaplatOperator):
 
     def outcome(self, event: dict[str, Any] | None, condition: type[Condition]) -> dict[str, Any]:
         """Return the result that an event holds, or raise what it says; what is not understood is a failure."""
-        carried = (event or {}).get("carried")
-        if event is None or not isinstance(carried, dict) or "condition" not in carried:
-            raise AirflowFailException(f"The trigger's event is not understood: {sorted(event or {})}.")
-        return result_of(event, condition(**carried["condition"]), AirflowTaskTimeout)
+        try:
+            waited_for = condition(**carried_by(event)["condition"])
+        except (KeyError, TypeError):  # another release may carry other fields
+            event_holds = sorted(event) if isinstance(event, dict) else type(event).__name__
+            raise AirflowFailException(f"The trigger's event is not understood: {event_holds}.") from None
+        return result_of(event or {}, waited_for, AirflowTaskTimeout)
 
     def _deadline(self, context: Context) -> float:
         now = time.time()
@@ -136,3 +140,11 @@ class AnaplatWaitingOperator(AnaplatOperator):
             began = ti.start_date.timestamp() if ti is not None and ti.start_date is not None else now
             ends.append(began + self.execution_timeout.total_seconds())
         return min(ends)
+
+
+def carried_by(event: Any) -> dict[str, Any]:
+    """Return what an event hands back of what the wait has carried; nothing, if it is not understood."""
+    match event:
+        case {"carried": {"condition": {}} as carried}:
+            return dict(carried)
+    return {}

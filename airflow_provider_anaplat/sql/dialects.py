@@ -150,6 +150,7 @@ POSTGRESQL = Dialect(
     stage="pg_temp.anaplat_stage",
     create_stage=("CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA",),
     check_keys=_explain_merge,
+    differs="CAST(t.{column} AS text) IS DISTINCT FROM CAST(s.{column} AS text)",  # json knows no equality
     merge=_insert_on_conflict,
 )
 
@@ -195,6 +196,7 @@ SQLITE = Dialect(
     staged="(SELECT {keys} FROM {table} WHERE 1 = 0 UNION ALL SELECT {keys} FROM {stage})",
     create_stage=("CREATE TEMPORARY TABLE anaplat_stage AS SELECT {columns} FROM {table} WHERE 1 = 0",),
     check_keys=_explain_merge,
+    differs="t.{column} IS NOT s.{column}",
     merge=_insert_on_conflict,
 )
 

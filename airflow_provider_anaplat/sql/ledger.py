@@ -151,10 +151,6 @@ class _Lines:
             f"UPDATE {self._table} SET {changes} WHERE {self._identity}", [*values.values(), self._load_id]
         )
 
-    def delete(self) -> None:
-        """Delete the line, if it is there."""
-        self._session.run(f"DELETE FROM {self._table} WHERE {self._identity}", [self._load_id])
-
 
 class LoadLedger(_Lines):
     """The line of one load in the table ``anaplat_loads``.
@@ -169,14 +165,17 @@ class LoadLedger(_Lines):
         self._target = target
         self._key = key
 
-    def add(self, load: RecordedLoad, *, anew: bool) -> None:
-        """Add the line, within the transaction of the load; another load of the same task waits for its end.
-
-        :param anew: the table is new, so that a line that is there is of one that has since been dropped
-        """
-        if anew:
-            self.delete()
+    def add(self, load: RecordedLoad) -> None:
+        """Add the line, within the transaction of the load; another load of the same task waits for its end."""
         self.insert(**self._key._asdict(), target=self._target, **_values(load))
+
+    def forget_dropped(self) -> None:
+        """Delete the lines of all loads into a table that is created now: they are of one that was dropped."""
+        self._session.run(
+            f"DELETE FROM {self._table} WHERE {self._quoted['target']} = {PARAMETER} "
+            f"AND {self._quoted['load_id']} <> {PARAMETER}",
+            [self._target, _note_id(self._target)],
+        )
 
     def set_rows(self, rows: int) -> None:
         """Set the number of rows, when all are loaded."""
@@ -195,7 +194,7 @@ class TableNote(_Lines):
     """
 
     def __init__(self, session: Session, schema: str | None, target: str) -> None:
-        super().__init__(session, schema, _sha256("table", target.casefold()))
+        super().__init__(session, schema, _note_id(target))
         self._target = target
 
     def find(self, fingerprint: str | None = None, not_by: LoadKey | None = None) -> RecordedLoad | None:
@@ -234,6 +233,10 @@ class TableNote(_Lines):
 
     def _is_there(self) -> bool:
         return bool(self._session.rows(f"SELECT 1 FROM {self._table} WHERE {self._identity}", [self._load_id]))
+
+
+def _note_id(target: str) -> str:
+    return _sha256("table", target.casefold())
 
 
 def _values(load: RecordedLoad) -> dict[str, Any]:

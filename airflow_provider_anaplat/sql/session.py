@@ -192,6 +192,8 @@ class Dialect:
     :param select_groups: begins a query of many groups
     :param create_stage: statements that create it, with the types of the table's columns
     :param check_keys: raises if the keys cannot tell the table's rows apart; None if there is no upsert
+    :param differs: tells whether a row that an update has passed over differs in a column; None if rows that are
+        the same already do not count as changed
     :param merge: the statements that bring the rows of the temporary table into the table
     """
 
@@ -215,6 +217,7 @@ class Dialect:
     select_groups: str = "SELECT"
     create_stage: Sequence[str] = ()
     check_keys: CheckKeys | None = None
+    differs: str | None = None
     merge: Callable[[Names], list[str]] = lambda _: []
 
     def quote(self, name: str) -> str:

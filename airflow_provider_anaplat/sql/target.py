@@ -133,8 +133,12 @@ class SqlTarget:
             self._load(frames, reader, names, new=True, create=create)
         elif self.mode == "append":
             # Here a new table is seen at once. Empty, it is what rows can be appended to and recorded with.
-            self.session.run(self._dialect.create_table(self._name, columns, ()))
-            self._load(frames, reader, names, new=True)
+            with self._dialect.alone(self.session, self.schema, self.table):
+                if not self._exists():  # else another load has just created it
+                    if self._ledger is not None:
+                        self._ledger.forget_dropped()  # before: a worker may die after it; CREATE commits it
+                    self.session.run(self._dialect.create_table(self._name, columns, ()))
+            self._load_existing(frames, reader, list(columns))
         else:
             with self._dialect.alone(self.session, self.schema, self.table):
                 if self._exists():  # since another load has just created it
@@ -165,7 +169,9 @@ class SqlTarget:
             if create:
                 self.session.run(create)
             if self._ledger is not None:
-                self._ledger.add(_recorded(reader, 0), anew=new)
+                if new:
+                    self._ledger.forget_dropped()
+                self._ledger.add(_recorded(reader, 0))
             if self.mode == "replace" and not new:
                 self._empty()
             rows = (
@@ -225,6 +231,7 @@ class SqlTarget:
         changed = sum([self.session.run(statement) for statement in self._dialect.merge(names)])
         if changed < rows:  # rows were kept away, or were the same already
             self._refuse_missing(names)
+            self._refuse_unchanged(names)
         return rows
 
     def _with_keys(self, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -263,6 +270,20 @@ class SqlTarget:
             raise AnaplatLoadError(
                 f"{missing:,} rows of the dataset did not arrive in {self}, so the load was rolled back. A "
                 "trigger of the table may keep them away; load another table, and fill this one from it."
+            )
+
+    def _refuse_unchanged(self, names: Names) -> None:
+        if not (self._dialect.differs and names.others):
+            return
+        same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
+        differ = " OR ".join(self._dialect.differs.format(column=column) for column in names.others)
+        [(kept,)] = self.session.rows(
+            f"SELECT COUNT(*) FROM {names.stage} AS s JOIN {names.table} AS t ON {same} WHERE {differ}"
+        )
+        if kept:
+            raise AnaplatLoadError(
+                f"{kept:,} rows of {self} are not what the dataset has, so the load was rolled back. A trigger of "
+                "the table may keep them as they were; load another table, and fill this one from it."
             )
 
     def _check_columns(self, names: list[str], ds_id: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_anaplat._airflow.queries import provider_named
-from airflow_provider_anaplat._airflow.releases import AirflowFailException, BaseHook
+from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.links import link_dataset
 from airflow_provider_anaplat.operators.base import AnaplatRowsOperator
@@ -141,7 +141,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     def work(self, context: Context) -> dict[str, Any]:
         """Load the rows."""
         hook = self._hook()
-        with closing(hook.get_conn()) as connection:
+        with closing(self._connect(hook)) as connection:
             target = self._target(_session(hook, connection), _load_key(context))
             load = target.recorded()
             if load is not None:
@@ -206,6 +206,20 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
                 "no DbApiHook. Name the connection of a database in sql_conn_id."
             )
         return hook
+
+    def _connect(self, hook: Any) -> Any:
+        from airflow_provider_anaplat.errors import AnaplatLoadError
+
+        try:
+            return hook.get_conn()
+        except AirflowException:
+            raise
+        except Exception as error:  # each driver has its own
+            raise AnaplatLoadError(
+                f"sql_conn_id: cannot connect to the database of {self.sql_conn_id!r}: "
+                f"{' '.join(str(error).split())}. Look whether it is there, and correct the connection, then "
+                "run the task again."
+            ) from error
 
     def _target(self, session: Session, load_key: LoadKey | None) -> SqlTarget:
         from airflow_provider_anaplat.sql.target import SqlTarget

@@ -85,7 +85,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     :param success_states: words that mean that an update succeeded
     :param anaplat_conn_id: id of the Airflow connection
     :param version: version of these arguments; those of older ones still load
-    :raises AnaplatRequestError: both ``ds_id`` and ``dataset`` are given, or none
+    :raises AnaplatRequestError: both ``ds_id`` and ``dataset`` are given, or none; or the words are no list
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     ) -> None:
         super().__init__()
         check_one_given(ds_id, dataset)  # no template stands here, and a DAG file's error is seen at once
+        StateTable(success_states)  # of a text, each character would be a word
         self.ds_id = ds_id
         self.dataset = dataset
         self.poll_interval = poll_interval

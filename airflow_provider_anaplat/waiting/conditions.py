@@ -23,6 +23,7 @@ from airflow_provider_anaplat.waiting.states import (
     SUCCESS_STATES,
     State,
     StateTable,
+    is_list_of_texts,
 )
 
 if TYPE_CHECKING:
@@ -131,11 +132,11 @@ class _OfOneDataset(Condition):
         :raises AnaplatDatasetExistsError: the name is given, and several datasets have it
         """
         check_one_given(self.ds_id, self.dataset)
+        states = StateTable(self.success_states, self.failure_states)
         ds_id = self.ds_id or id_of(self.dataset or "", lookup)
         dataset = None if ds_id is None else lookup.get(ds_id)
         if dataset is None:
             return Verdict(State.WORKING, f"dataset {self.called} is not in the list")
-        states = StateTable(self.success_states, self.failure_states)
         state = self._judge(states.read(dataset.status), dataset, lookup.clock_ahead)
         seen = (
             f"dataset {self.called} is {brief(repr(dataset.status))}{self._also_seen(dataset, lookup.clock_ahead)}"
@@ -177,7 +178,7 @@ class _OfOneTask(_OfOneDataset):
     @property
     def arguments(self) -> dict[str, Any]:
         """How to ask for the task."""
-        return {"call": dict(self.task_status or {})} if self._task_id else {}
+        return {"call": {} if self.task_status is None else self.task_status} if self._task_id else {}
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -235,6 +236,14 @@ class DatasetFresh(_OfOneDataset):
     """
 
     newer_than: str | datetime
+
+    def judge(self, lookup: Lookup[Dataset]) -> Verdict:
+        """Read the dataset's last update and its status word.
+
+        :raises AnaplatRequestError: ``newer_than`` is no moment, be the dataset there or not
+        """
+        moment("newer_than", self.newer_than)
+        return super().judge(lookup)
 
     def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         since = moment("newer_than", self.newer_than)
@@ -295,11 +304,12 @@ class SubscriptionsSent(Condition):
     def ids(self) -> tuple[str, ...]:
         """The plans' ids, each once.
 
-        :raises AnaplatRequestError: a text was given, whose characters are no ids
+        :raises AnaplatRequestError: something else was given, such as a text, whose characters are no ids
         """
-        if isinstance(self.subscription_ids, str):
+        if not is_list_of_texts(self.subscription_ids):
+            what = "the text" if isinstance(self.subscription_ids, str) else "the value"
             raise AnaplatRequestError(
-                f"subscription_ids is the text {self.subscription_ids!r}; it must be a list of ids. A template "
+                f"subscription_ids is {what} {self.subscription_ids!r}; it must be a list of ids. A template "
                 "gives one if the DAG has render_template_as_native_obj=True."
             )
         return tuple(dict.fromkeys(self.subscription_ids))
@@ -307,7 +317,9 @@ class SubscriptionsSent(Condition):
     def is_result(self, result: Any) -> bool:
         """Tell whether something holds a summary of each of these plans."""
         plans = result.get("subscriptions") if isinstance(result, dict) else None
-        return isinstance(plans, list) and [plan.get("scId") for plan in plans] == list(self.ids)
+        if not isinstance(plans, list) or not all(isinstance(plan, dict) for plan in plans):
+            return False
+        return [plan.get("scId") for plan in plans] == list(self.ids)
 
     def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
         """Read what each plan says of its last send; one that failed is enough to end.

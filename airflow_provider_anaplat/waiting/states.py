@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
@@ -16,6 +17,7 @@ __all__ = [
     "WORKING_STATES",
     "State",
     "StateTable",
+    "is_list_of_texts",
 ]
 
 # The contract shows FINISHED, 已提交 and 处理中 and calls no list complete. The English words for work in
@@ -50,9 +52,9 @@ class StateTable:
 
     def __post_init__(self) -> None:
         for words in (self.success, self.failure):
-            if isinstance(words, str):
+            if not is_list_of_texts(words):
                 raise AnaplatRequestError(
-                    f"success_states and failure_states must be lists of words; {words!r} is a text."
+                    f"success_states and failure_states must be lists of words; {words!r} is none."
                 )
 
     def read(self, word: str | None) -> State:
@@ -66,6 +68,13 @@ class StateTable:
             if word in map(_normalised, words):
                 return state
         return State.UNKNOWN
+
+
+def is_list_of_texts(given: Any) -> bool:
+    """Tell whether something is a list of texts; one text, whose characters are texts too, is none."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        return False
+    return all(isinstance(item, str) for item in given)
 
 
 def _normalised(word: str) -> str:

@@ -62,7 +62,7 @@ def check_pace(**seconds: Any) -> None:
     :raises AnaplatRequestError: one is anything else; a pause of 0 s would be a flood of requests
     """
     for name, given in seconds.items():
-        if not isinstance(given, int | float) or not given > 0:
+        if not isinstance(given, int | float) or not 0 < given < float("inf"):
             raise AnaplatRequestError(
                 f"{name} is {given!r}; it must be a number of seconds above 0. Nothing was sent."
             )

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_anaplat._airflow.queries import query
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat.errors import AnaplatSourceError
 
 
 def _postgresql_is_there() -> bool:
@@ -25,7 +26,8 @@ def test_rows_come_before_the_database_has_made_them_all(monkeypatch: pytest.Mon
     monkeypatch.setenv("AIRFLOW_CONN_HR", "postgres://postgres@127.0.0.1:5432/test")
     fails_later = "select i as n, 1 / (i - 5000) as x from generate_series(1, 10000) i where 'a%' like '%'"
 
-    with pytest.raises(Exception, match="division by zero"), query("hr", fails_later) as (names, rows):  # noqa: PT012
+    failure = "'hr' failed: division by zero"
+    with pytest.raises(AnaplatSourceError, match=failure), query("hr", fails_later) as (names, rows):  # noqa: PT012
         assert names == ["n", "x"]
         numbers = iter(rows)
         assert [row[0] for row in islice(numbers, 1_000)] == list(range(1, 1_001))
@@ -66,3 +68,18 @@ def test_a_connection_that_is_no_database_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("AIRFLOW_CONN_HR", '{"conn_type": "anaplat", "host": "h", "password": "p"}')
     with pytest.raises(AirflowFailException, match="'hr' is not one of an SQL database"), query("hr", "select 1"):
         pass
+
+
+@pytest.mark.parametrize("sql", ["select secret from nowhere", "create table t (a)"])
+def test_what_the_database_refuses_is_said_without_the_query(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", '{"conn_type": "sqlite", "host": ":memory:"}')
+    with pytest.raises(AnaplatSourceError, match="'hr' failed: ") as raised, query("hr", sql):
+        pass
+    assert sql not in str(raised.value)
+
+
+def test_a_database_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", "postgres://a:hidden@127.0.0.1:1/test")
+    with pytest.raises(AnaplatSourceError, match=r"'hr' failed: .*onnect") as raised, query("hr", "select 1"):
+        pass
+    assert "hidden" not in str(raised.value)

@@ -78,3 +78,14 @@ def test_a_value_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) ->
     with pytest.raises(AnaplatOutputError, match=r"a\.json"):
         FolderStateStore(tmp_path).set("a", 1)
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_no_run_has_the_folder_of_another(tmp_path: Path) -> None:
+    for dag in ("a", "b", ".", ".."):
+        for run in ("r", ".", "..", "a/b", "%2E"):
+            task = Task(run)
+            task.dag_id = dag
+            store = folder_state({"ti": task}, tmp_path / "below")
+            assert store.get("a") is None
+            store.set("a", 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["below"]

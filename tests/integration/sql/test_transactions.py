@@ -19,6 +19,7 @@ from support.running import WarmAirflow, wait_until
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatDatasetChangedError, AnaplatLoadError
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
+from airflow_provider_anaplat.sql.target import SqlTarget
 
 MODES: list[dict[str, Any]] = [{"mode": "replace"}, {"mode": "append"}, {"mode": "upsert", "key_columns": ["n"]}]
 OLD = [(100,), (101,)]
@@ -211,6 +212,31 @@ def test_until_its_line_is_deleted_or_its_table_dropped(each: Database, load: An
     assert load("run", mode="append")["alreadyLoaded"] is False
     assert stored(each) == LOADED
     assert load("run", mode="append")["alreadyLoaded"] is True
+
+
+def test_what_other_runs_have_appended_to_a_table_that_was_dropped_is_appended_again(
+    each: Database, load: Any
+) -> None:
+    load("first", mode="append")
+    load("second", mode="append")
+    each.run("DROP TABLE sales")
+
+    assert [load(run, mode="append")["alreadyLoaded"] for run in ("first", "second")] == [False, False]
+    assert len(stored(each)) == 60
+
+
+def test_a_worker_that_dies_when_it_has_created_the_table_again(
+    each: Database, load: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load("run", mode="append")
+    each.run("DROP TABLE sales")
+    with monkeypatch.context() as dying:
+        dying.setattr(SqlTarget, "_load", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            load("run", mode="append")
+
+    assert load("run", mode="append")["alreadyLoaded"] is False
+    assert stored(each) == LOADED
 
 
 def test_two_attempts_at_once_append_once(each: Database, load: Any, simulator: Simulator) -> None:

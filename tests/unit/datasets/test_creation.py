@@ -392,3 +392,15 @@ def test_what_appears_late_is_adopted_even_so(run: Run) -> None:
     run.platform.inject("list_datasets", replies.http_status(503), when=lambda _: run.sent > 0)
     assert run.attempt(in_doubt="resend", settling_time=20).ds_id == "ds1"
     assert (run.sent, run.created) == (1, 1)
+
+
+def test_another_directory_after_a_lost_answer_sends_nothing(remembering: Run, simulator: Simulator) -> None:
+    """A name or a directory that a template gives may be another at each attempt."""
+    simulator.inject("create_dataset", replies.reset())
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        remembering.attempt()
+
+    with pytest.raises(AnaplatDamagedStateError, match=r"\['sales', 'dir'\] was asked for.*Nothing was sent"):
+        remembering.attempt("another")
+    assert remembering.sent == 1
+    assert remembering.attempt().ds_id == "ds1"

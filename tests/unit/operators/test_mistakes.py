@@ -132,6 +132,7 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
 
 NO_TEXT = [7, 7.5, True, b"x", ["x"], {"a": 1}, "\ud800"]
 NO_NUMBER = ["5", "", 7.5, True, b"5", [5], {}]
+NO_LIST = ["x", "[]", 7, True, None, [7], ["u1", None], [["x"]]]
 OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     *[
         (AnaplatToSqlOperator, name, NO_TEXT)
@@ -154,6 +155,21 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     (AnaplatCreateUsersOperator, "batch_size", [*NO_NUMBER, None]),
     (AnaplatCreateUsersOperator, "user_property_type", ["x", "", "1.5", 7.5, True, b"1", [1], {}]),
     (AnaplatCreateUsersOperator, "progress_path", [7, True, b"x", ["x"], [], {}]),
+    *[(AnaplatCreateDatasetOperator, name, NO_TEXT) for name in ("account_id", "name", "parent_dir_id")],
+    (AnaplatCreateDatasetOperator, "extra_fields", ["", "None", 7, True, ["x"], {1: 2}]),
+    (AnaplatCreateDatasetOperator, "success_states", NO_LIST),
+    (AnaplatCreateDatasetOperator, "reconcile_timeout", ["60", None, -1, float("nan")]),
+    *[(AnaplatListDatasetsOperator, name, NO_TEXT) for name in ("name_pattern", "folder")],
+    *[
+        (kind, name, NO_LIST)
+        for kind, name in [
+            (AnaplatAccessReportOperator, "user_ids"),
+            (AnaplatAccessReportOperator, "page_types"),
+            (AnaplatSubscriptionSensor, "subscription_ids"),
+        ]
+    ],
+    (AnaplatListDatasetsOperator, "states", ["FINISHED", 7, True, [7], [None], [["x"]]]),
+    (AnaplatDatasetTaskSensor, "task_status", ["", "None", 7, True, ["x"], {1: 2}]),
     *[(sensor, "ds_id", NO_TEXT) for sensor in (AnaplatDatasetTaskSensor, AnaplatDatasetFreshnessSensor)],
 ]
 
@@ -192,7 +208,7 @@ def test_a_name_of_a_table_that_holds_a_null_character(run: Run, simulator: Simu
     assert simulator.ledger == []
 
 
-@pytest.mark.parametrize("pace", [0, -1, "60", None, float("nan")])
+@pytest.mark.parametrize("pace", [0, -1, "60", None, float("nan"), float("inf")])
 @pytest.mark.parametrize("name", ["poll_interval", "timeout"])
 @pytest.mark.parametrize("kind", [AnaplatCreateDatasetOperator, AnaplatRefreshDatasetOperator])
 def test_a_pace_at_which_nobody_can_wait(run: Run, simulator: Simulator, kind: Any, name: str, pace: Any) -> None:
@@ -234,3 +250,26 @@ def test_a_delimiter_that_is_none(run: Run, simulator: Simulator, kind: Any) -> 
     with pytest.raises(AirflowFailException, match="delimiter"):
         run(kind, delimiter=";;")
     assert simulator.ledger == []
+
+
+# What a trigger of another release, or of none, may leave behind.
+EVENTS: list[Any] = [
+    None,
+    "x",
+    {"carried": "x"},
+    {"carried": {"condition": None}},
+    {"carried": {"condition": {}}, "outcome": "done"},
+    {"carried": {"condition": {"ds_id": "ds1", "noted_utime": None, "later": 1}}, "outcome": "done", "result": {}},
+    {"outcome": "done", "result": {"subscriptions": [7]}},
+]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("kind", [AnaplatCreateDatasetOperator, AnaplatRefreshDatasetOperator, *SENSORS])
+def test_an_event_of_another_release(
+    simulator: Simulator, connect: Callable[..., None], kind: Any, event: Any
+) -> None:
+    connect(simulator)
+    task = kind(task_id="t", **{**OPERATORS, **SENSORS}[kind][0])
+    with pytest.raises(AirflowFailException, match="not understood"):
+        task.resume_execution("execute_complete", {"event": event}, CONTEXT)

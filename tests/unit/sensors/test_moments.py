@@ -110,6 +110,12 @@ def test_a_text_is_no_list_of_words(wait: Any, simulator: Simulator) -> None:
         fresh(wait, success_states="FINISHED")
 
 
+@pytest.mark.parametrize("mistake", [{"newer_than": "None"}, {"success_states": "FINISHED"}])
+def test_what_cannot_be_right_is_named_before_the_dataset_is_there(wait: Any, mistake: dict[str, Any]) -> None:
+    with pytest.raises(AirflowFailException, match=next(iter(mistake))):
+        fresh(wait, **{"timeout": 1.0, **mistake})
+
+
 def test_a_text_is_no_list_of_subscriptions(wait: Any, simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="subscription_ids is the text 'sc1'"):
         sent(wait, simulator, plan("s"), plan("c"), plan("1"), subscription_ids="sc1")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conftest import TEXTS, numbers
 
+from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.platform import StoredDataset
 from airflow_provider_anaplat.triggers import datasets
@@ -201,3 +202,8 @@ def test_watchers_share_the_requests(simulator: Simulator, dataset: StoredDatase
             assert len(simulator.requests("list_datasets")) - before <= 5
 
     run(share())
+
+
+def test_a_text_is_no_list_of_words() -> None:
+    with pytest.raises(AnaplatRequestError, match="must be lists of words"):
+        AnaplatDatasetUpdatedTrigger(ds_id="ds1", success_states="FINISHED")
