@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowException, AirflowFailException, BaseHook
-from airflow_provider_anaplat.errors import AnaplatError, AnaplatSourceError
+from airflow_provider_anaplat.errors import AnaplatSourceError
 
 log = logging.getLogger(__name__)
 
@@ -63,17 +63,30 @@ def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[
         hook = BaseHook.get_hook(sql_conn_id)
     if not hasattr(hook, "get_sqlalchemy_engine"):
         raise AirflowFailException(f"sql_conn_id: the connection {sql_conn_id!r} is not one of an SQL database.")
+    with ExitStack() as stack:
+        with _failures(sql_conn_id):
+            names, rows = stack.enter_context(_run(hook, sql))
+        yield names, _read(rows, sql_conn_id)
+
+
+@contextmanager
+def _failures(sql_conn_id: str) -> Iterator[None]:
     try:
-        with _run(hook, sql) as found:
-            yield found
-    except (AnaplatError, AirflowException):
+        yield
+    except AirflowException:
         raise
-    except Exception as error:
+    except Exception as error:  # each driver has its own
         own = getattr(error, "orig", None) or error  # the driver's, of what SQLAlchemy adds the query to
         raise AnaplatSourceError(
             f"The query on the connection {sql_conn_id!r} failed: {' '.join(str(own).split())}. Correct the "
             "query, or the connection, then run the task again."
         ) from error
+
+
+def _read(rows: Iterable[Any], sql_conn_id: str) -> Iterator[Any]:
+    """Yield rows; what fails where they are used is no failure of the query."""
+    with _failures(sql_conn_id):
+        yield from rows
 
 
 @contextmanager

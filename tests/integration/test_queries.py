@@ -83,3 +83,10 @@ def test_a_database_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AnaplatSourceError, match=r"'hr' failed: .*onnect") as raised, query("hr", "select 1"):
         pass
     assert "hidden" not in str(raised.value)
+
+
+def test_what_fails_where_the_rows_are_used_is_no_failure_of_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", '{"conn_type": "sqlite", "host": ":memory:"}')
+    with pytest.raises(OSError, match="disk"), query("hr", "select 1") as (_, rows):  # noqa: PT012
+        for _row in rows:
+            raise OSError("the disk is full")
