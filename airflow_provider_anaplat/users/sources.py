@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Protocol
 
+from airflow_provider_anaplat.client._http.envelope import each_once
 from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceError
 from airflow_provider_anaplat.users.columns import ColumnError, UserColumn, columns, user_fields
 
@@ -217,9 +218,9 @@ def _unreadable(source: UserSource, why: str) -> AnaplatInvalidUsersError:
 
 def _json_row(line: bytes) -> Mapping[str, Any] | BadRow:
     try:
-        fields = json.loads(line)
+        fields = json.loads(line, object_pairs_hook=each_once)
     except ValueError:  # whose text may hold the line
-        return BadRow("the line is not JSON")
+        return BadRow("the line is not JSON, or names a field twice")
     except RecursionError:
         return BadRow("the line is nested too deeply")
     if not isinstance(fields, dict):

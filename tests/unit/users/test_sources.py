@@ -140,6 +140,8 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
         '{"loginId": "c", "userDefinedProperties": "hunter2"}',
         '{"loginId": "d", "userGroupIds": 7}',
         "{}",
+        '{"loginId": "e", "loginId": "f"}',
+        '{"loginId": "g", "userDefinedProperties": {"a": 1, "a": 2}}',
     ]
     (tmp_path / "u.ndjson").write_text("\n".join(lines))
 
@@ -148,13 +150,15 @@ def test_every_problem_of_a_json_file_has_its_line(tmp_path: Path) -> None:
 
     message = str(raised.value)
     for problem in (
-        "line 2: the line is not JSON",
+        "line 2: the line is not JSON, or names a field twice",
         "line 3: the line is no JSON object",
         "line 4: unknown columns: 'shoe'",
         "line 5, loginId: Input should be a valid string",
         "line 6, userDefinedProperties: Input should be a valid dictionary",
         "line 7, userGroupIds: Input should be a valid list",
         "line 8, loginId: Field required",
+        "line 9: the line is not JSON, or names a field twice",
+        "line 10: the line is not JSON, or names a field twice",
     ):
         assert problem in message
     assert "hunter2" not in message
