@@ -159,10 +159,11 @@ class _CardReader:
             if frame.is_empty():
                 if more or said:
                     raise self._missing()
-                return
+                break
             self.read += frame.height
             more = said
             yield frame
+        offsets.look_again()
 
     def _page(self, offset: int, limit: int) -> tuple[pl.DataFrame, bool | None, int]:
         """Return rows, whether there are more, and for how many was asked in the end."""

@@ -52,6 +52,7 @@ class OffsetCheck:
         self._end_shown = True
         self._may_round = not sees_end
         self._may_step = True
+        self._doubts: list[tuple[int, int, int]] = []  # offset and hash of a row, and where its page begins
 
     def look(self, offset: int, limit: int, frame: pl.DataFrame) -> None:
         """Look at the next page.
@@ -70,7 +71,8 @@ class OffsetCheck:
         if first_row in self._first_rows and first_row not in self._asked_again:
             self._asked_again.add(first_row)
             self._ask_shifted(offset, frame)
-            self._ask_for(self._first_rows[first_row], first_row, self._first_rows[first_row])
+            earlier = self._first_rows[first_row]
+            self._doubts.append((earlier, first_row, earlier))
         elif self._may_round and offset % limit:
             self._may_round = not self._ask_shifted(offset, frame.head(_telling_rows(offset, limit, frame)))
         self._first_rows.setdefault(first_row, offset)
@@ -78,7 +80,17 @@ class OffsetCheck:
         is_odd = offset > _ENOUGH and offset % _STEP
         if self._may_step and is_odd and frame.height > 1 and frame.row(0) != frame.row(1):
             self._may_step = False
-            self._ask_for(offset + 1, _first_row(frame.slice(1)), offset)
+            self._doubts.append((offset + 1, _first_row(frame.slice(1)), offset))
+
+    def look_again(self) -> None:
+        """Ask again for single rows of pages that may have been others', once all are read: it would hold them up.
+
+        :raises AnaplatInvalidAnswerError: the rows of a page are not those of its offset
+        """
+        for offset, row, page in self._doubts:
+            again = self._read(offset, 1)
+            if again.is_empty() or _first_row(again) != row:
+                raise self._others(page, offset)
 
     def look_behind(self, row_count: int) -> None:
         """Look for rows behind the last one, unless the pages have shown that there are none.
@@ -109,12 +121,6 @@ class OffsetCheck:
         if again.is_empty() or not again.equals(frame.slice(1, again.height)):
             raise self._others(offset, offset + 1)
         return not again.equals(frame.head(again.height))
-
-    def _ask_for(self, offset: int, row: int, page: int) -> None:
-        """Ask again for a row of a page, given by its hash: the page may have been another's."""
-        again = self._read(offset, 1)
-        if again.is_empty() or _first_row(again) != row:
-            raise self._others(page, offset)
 
     def _others(self, offset: int, again: int) -> AnaplatInvalidAnswerError:
         return AnaplatInvalidAnswerError(

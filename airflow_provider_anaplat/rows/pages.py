@@ -136,7 +136,7 @@ class PageReader:
         self.expected_rows = self._within(query.offset, left)
         self._offsets = OffsetCheck(
             f"Dataset {query.ds_id}",
-            lambda offset, limit: self._read(offset, limit, weigh=False)[0].frame,
+            lambda offset, limit: self._read(offset, limit)[0].frame,
             sees_end=self.expected_rows == left,
         )
 
@@ -157,6 +157,7 @@ class PageReader:
             yield from self._planned()
         if self._query.filter is not None:
             yield from self._beyond()
+        self._offsets.look_again()  # says more than a count that is wrong
         self._check_count()
         self._offsets.look_behind(self.snapshot.row_count)
 
@@ -271,27 +272,23 @@ class PageReader:
             return rows
         return max(0, min(rows, self._query.offset + self._query.max_rows - offset))
 
-    def _read(
-        self, offset: int, planned: int, wait: Callable[[], None] = lambda: None, *, weigh: bool = True
-    ) -> tuple[RowPage, int]:
+    def _read(self, offset: int, planned: int, wait: Callable[[], None] = lambda: None) -> tuple[RowPage, int]:
         """Return a page, and how many rows were asked for: fewer than planned if that many are too heavy.
 
         :param wait: returns when the rows may be decoded
-        :param weigh: note what they weigh; a row alone weighs as much as what is said of the dataset beside it
         """
         head, limit = self._ask(offset, planned)
         self._check_snapshot(head)
         wait()
-        return self._decoded_page(head, offset, limit, weigh=weigh), limit
+        return self._decoded_page(head, offset, limit), limit
 
-    def _decoded_page(self, head: Head, offset: int, limit: int, *, weigh: bool = True) -> RowPage:
+    def _decoded_page(self, head: Head, offset: int, limit: int) -> RowPage:
         page = head.page(self._decoder.map, limit, whole_rows=self._whole_for is not None)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and more came."
             )
-        if weigh:
-            self.budget.saw(page.frame.height, len(head.answer.body))
+        self.budget.saw(page.frame.height, len(head.answer.body))
         return page
 
     def _check_snapshot(self, head: Head) -> None:
