@@ -42,6 +42,17 @@ _NUMBERS = (
 )  # fmt: skip
 _LISTS = ("page_types", "states", "user_ids")
 _OBJECTS = ("extra_fields", "task_status")
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(_TEXTS, ("text", lambda value: isinstance(value, str))),
+    **dict.fromkeys(
+        _NUMBERS, ("whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
+    ),
+    **dict.fromkeys(_LISTS, ("list of texts", is_list_of_texts)),
+    **dict.fromkeys(
+        _OBJECTS,
+        ("mapping with texts for keys", lambda value: isinstance(value, Mapping) and is_list_of_texts(value)),
+    ),
+}
 # If it is, the connection says it, or the contract does, or nothing has to; or another check names the field.
 _MAY_BE_LEFT_OUT = (
     "account_id", "dataset", "ds_id", "extra_fields", "file_format", "folder", "max_rows", "name", "name_pattern",
@@ -73,11 +84,10 @@ def check_kinds(task: Any) -> None:
     :param task: an operator or a sensor
     :raises AirflowFailException: one has another kind of value, which a retry would not mend
     """
-    for name in (*_TEXTS, *_NUMBERS, *_LISTS, *_OBJECTS):
+    for name, (what, fits) in _KINDS.items():
         value = getattr(task, name, _LEFT_OUT)
         if value is _LEFT_OUT or (value is None and name in _MAY_BE_LEFT_OUT):
             continue
-        what, fits = _kind_of(name)
         if not fits(value):
             problem = f"is of the type {type(value).__name__}"
         elif isinstance(value, str) and without_half_characters(value) != value:
@@ -85,14 +95,3 @@ def check_kinds(task: Any) -> None:
         else:
             continue
         raise AirflowFailException(f"{name} {problem}; it must be a {what}. Nothing was sent.")
-
-
-def _kind_of(name: str) -> tuple[str, Callable[[Any], bool]]:
-    """Return what an argument must be, and what tells whether a value is that."""
-    if name in _TEXTS:
-        return "text", lambda value: isinstance(value, str)
-    if name in _NUMBERS:
-        return "whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)
-    if name in _LISTS:
-        return "list of texts", is_list_of_texts
-    return "mapping with texts for keys", lambda value: isinstance(value, Mapping) and is_list_of_texts(value)

@@ -291,7 +291,7 @@ class AnaplatClient(Extensions):
 
         :param ds_id: id of the dataset
         :param df_type: ``polars``, ``pandas`` or ``arrow``; the latter two need pandas and pyarrow
-        :param on_cast_error: as :meth:`rows` takes it, and so is ``query``
+        :param on_cast_error: as in :meth:`rows`, like the fields of ``query``
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; ask again
         """
         return self.rows(ds_id, on_cast_error=on_cast_error, **query).df(df_type)

@@ -113,7 +113,7 @@ class AnaplatHook(BaseHook):
         :param df_type: ``polars``, ``pandas`` (with Arrow's types) or ``arrow``, a table of pyarrow; pandas and
             pyarrow have to be installed for the latter two
         :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
-        :param on_cast_error: as :meth:`rows` takes it, and so is ``query``
+        :param on_cast_error: as in :meth:`rows`, like the fields of ``query``
         :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; a retry of the task reads it anew
         :raises AnaplatError: the platform does not answer with success
 
