@@ -28,6 +28,7 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name.upper(), None)
 
 from support.rooms import BELOW_AIRFLOW  # noqa: E402
+from support.statsd import StatsD  # noqa: E402
 
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
 from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
@@ -110,3 +111,11 @@ def warm_airflow() -> Iterator[WarmAirflow]:
 
     with WarmAirflow(AIRFLOW_HOME / "warm") as airflow:
         yield airflow
+
+
+@pytest.fixture
+def statsd() -> Iterator[StatsD]:
+    pytest.importorskip("statsd", reason="Airflow writes to StatsD with this library")
+    server = StatsD()
+    yield server
+    server.socket.close()

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from conftest import LONG
-from integration.test_triggerer import COMPONENTS, Airflow, until
 from support.databases import Database, database
 from support.running import WarmAirflow
+from support.scheduled import COMPONENTS, ScheduledAirflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.platform import StoredDataset
@@ -44,7 +44,7 @@ class Run:
     :param text: all events, as they were emitted
     """
 
-    airflow: Airflow
+    airflow: ScheduledAirflow
     platform: Simulator
     warehouse: Database
     output: Path
@@ -69,7 +69,7 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
         simulator.platform.add_dataset("sales", SALES)
         original = simulator.platform.datasets["ds1"]
         simulator.platform.datasets["ds1"] = Annotated(**vars(original))
-        airflow = Airflow(warm_airflow)
+        airflow = ScheduledAirflow(warm_airflow)
         transport = {"type": "file", "log_file_path": str(emitted), "append": True}
         airflow.environment |= {
             "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),

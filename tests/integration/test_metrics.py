@@ -1,11 +1,9 @@
-"""Airflow's metrics over real sockets: StatsD, from a task and from a real triggerer, and OpenTelemetry."""
+"""Airflow's metrics of a task over real sockets: StatsD and OpenTelemetry."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +13,9 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from conftest import TEXTS, numbers
-from integration.test_triggerer import DAG_FILE, Airflow, until
-from support.running import RELEASE, RunningAirflow, WarmAirflow
+from conftest import numbers
+from support.running import RELEASE
+from support.statsd import StatsD
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -42,40 +40,6 @@ try:  # Airflow 2 leaves it to time, and this process has none
 except (ImportError, AttributeError):
     pass
 """
-
-
-class ColdAirflow(Airflow):
-    """Its components import Airflow anew: the first metric decides where all go, and a warm one has sent some."""
-
-    _begin = RunningAirflow._begin  # type: ignore[assignment]  # a process of its own in place of a fork
-
-
-class StatsD:
-    """Hears what is sent."""
-
-    def __init__(self) -> None:
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", 0))
-        self.socket.settimeout(0)
-        self.heard: dict[str, list[str]] = {}
-
-    def environment(self, on: bool = True) -> dict[str, str]:
-        return {
-            "AIRFLOW__METRICS__STATSD_ON": str(on),
-            "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
-            "AIRFLOW__METRICS__STATSD_PORT": str(self.socket.getsockname()[1]),
-        }
-
-    def values(self, name: str) -> list[str]:
-        while True:
-            try:
-                text = self.socket.recv(65536).decode()
-            except BlockingIOError:
-                break
-            for line in text.splitlines():
-                key, _, value = line.partition(":")
-                self.heard.setdefault(key, []).append(value)
-        return self.heard.get(f"airflow.anaplat.{name}", [])
 
 
 class Collector(ThreadingHTTPServer):
@@ -144,14 +108,6 @@ def collector() -> Iterator[Collector]:
         server.shutdown()
 
 
-@pytest.fixture
-def statsd() -> Iterator[StatsD]:
-    pytest.importorskip("statsd", reason="Airflow writes to StatsD with this library")
-    server = StatsD()
-    yield server
-    server.socket.close()
-
-
 def export(simulator: Simulator, path: Path, environment: dict[str, str]) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
     simulator.inject("read_rows", replies.http_status(429, retry_after="1"))
@@ -197,27 +153,3 @@ def test_nothing_is_sent_where_airflows_metrics_are_off(
     export(simulator, tmp_path / "x.csv", statsd.environment(on=False))
     assert statsd.values("requests") == []
     assert statsd.heard == {}
-
-
-def test_a_triggerer_is_measured(simulator: Simulator, warm_airflow: WarmAirflow, statsd: StatsD) -> None:
-    for number in range(1, 6):
-        simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"])
-    airflow = ColdAirflow(warm_airflow)
-    shutil.copy(DAG_FILE, warm_airflow.dags)
-    airflow.environment |= statsd.environment()
-    airflow.command(
-        "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", simulator.url,
-        "--conn-password", simulator.token,
-    )  # fmt: skip
-    try:
-        airflow.begin()
-        airflow.command("dags", "trigger", "triggerer_waits")
-        everybody = {"5|g", "6|g"}  # all five, and on Airflow 3 the watcher
-        for name, expected in (
-            ("poll_waiters.anaplat_default.find_datasets", everybody),
-            ("polls.anaplat_default.find_datasets", {"1|c"}),
-            ("requests.anaplat_default.list_datasets.ok", {"1|c"}),
-        ):
-            until(lambda name=name, expected=expected: not expected.isdisjoint(statsd.values(name)), airflow)
-    finally:
-        airflow.stop()

@@ -11,8 +11,6 @@ import pytest
 
 PROGRAM = """
 import ctypes, json, os, sys
-from airflow_provider_anaplat import AnaplatExportRowsOperator
-from airflow_provider_anaplat.simulator import Simulator, Table
 
 class Info(ctypes.Structure):
     names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
@@ -21,6 +19,9 @@ class Info(ctypes.Structure):
 library = ctypes.CDLL(None)
 library.mallinfo2.restype = Info
 if sys.argv[1] == "rows":
+    from airflow_provider_anaplat import AnaplatExportRowsOperator
+    from airflow_provider_anaplat.simulator import Simulator, Table
+
     with Simulator() as platform:
         platform.platform.add_dataset("sales", Table.of_rows([("a", "STRING")], [["1"]]))
         connection = {"conn_type": "anaplat", "host": platform.url, "password": platform.token}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from conftest import LONG
 
 from airflow_provider_anaplat.rows import decode
 
@@ -15,23 +17,28 @@ HEAD = (
     b'{"result":"ok","response":{"dsId":"ds1","rowCount":1,"version":3,"utime":null,'
     b'"columns":[{"name":"a","fdType":"STRING"}],"preview":['
 )
-# What an answer of the platform makes of a whole export, in a process that may end.
-EXPORT = """
+# What answers of the platform make of whole exports, in a process that may end.
+EXPORTS = """
 import sys
+from pathlib import Path
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
 
-body = sys.stdin.buffer.read()
-packed = {"content-type": "application/json", "content-encoding": "gzip"}
+def answered(path):
+    packed = {"content-type": "application/json", "content-encoding": "gzip"}
+    return Fault(lambda _: Reply(200, path.read_bytes(), packed))
+
 with Simulator() as platform:
-    platform.inject("read_rows", Fault(lambda _: Reply(200, body, packed)), times=None)
-    try:
-        list(PageReader(AnaplatClient(platform.url, platform.token, max_answer_mb=1024), RowQuery("ds1")).pages())
-    except errors.AnaplatInvalidAnswerError as error:
-        print(error)
+    client = AnaplatClient(platform.url, platform.token, max_answer_mb=1024)
+    for path in map(Path, sys.argv[1:]):
+        platform.inject("read_rows", answered(path))
+        try:
+            list(PageReader(client, RowQuery("ds1")).pages())
+        except errors.AnaplatInvalidAnswerError as error:
+            print(path.name, error, sep=": ", flush=True)
 """
 SHAPES = {
     "lists": (b"[", b"]"),
@@ -52,12 +59,15 @@ def nested(shape: str, before: bytes = b"", depth: int = DEPTH) -> bytes:
     return before + b'["x"],[' + opening * depth + b"1" + closing * depth + b"]"
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_an_answer_that_is_nested_too_deep_is_refused(shape: str) -> None:
-    body = gzip.compress(HEAD + nested(shape) + b"]}}", 1)
-    done = subprocess.run([sys.executable, "-c", EXPORT], input=body, capture_output=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert b"nested too deep" in done.stdout
+def test_an_answer_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    for shape in SHAPES:
+        (tmp_path / shape).write_bytes(gzip.compress(HEAD + nested(shape) + b"]}}", 1))
+    command = [sys.executable, "-c", EXPORTS, *(str(tmp_path / shape) for shape in SHAPES)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
+
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == list(SHAPES), done.stderr[-2000:]
+    assert done.stdout.count("nested too deep") == len(SHAPES)
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize("shape", SHAPES)

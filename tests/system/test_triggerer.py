@@ -3,63 +3,22 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from conftest import TEXTS
-from support.running import AIRFLOW_2, ForkedAirflow, WarmAirflow, wait_until
+from support.running import AIRFLOW_2, RunningAirflow, WarmAirflow
+from support.scheduled import DAG_FILE, ScheduledAirflow, until
+from support.statsd import StatsD
 
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
 
-DAG_FILE = Path(__file__).parent / "dags" / "anaplat_triggerer.py"
-COMPONENTS = ("scheduler", "triggerer") if AIRFLOW_2 else ("api-server", "dag-processor", "scheduler", "triggerer")
-
-
-class Airflow(ForkedAirflow):
-    """An Airflow with a triggerer."""
-
-    def __init__(self, warm: WarmAirflow) -> None:
-        executor = "SequentialExecutor" if AIRFLOW_2 else "LocalExecutor"
-        super().__init__(warm, {"AIRFLOW__CORE__EXECUTOR": executor})
-        self.environment.pop("AIRFLOW_CONN_ANAPLAT_DEFAULT", None)
-
-    def query(self, sql: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
-            return database.execute(sql).fetchall()
-
-    def states(self) -> dict[tuple[str, int], str]:
-        rows = self.query("select task_id, map_index, state from task_instance where dag_id = 'triggerer_waits'")
-        return {(task, index): state for task, index, state in rows}
-
-    def begin(self) -> None:
-        """Start all components, and wait until a task could run: one that finds no API server fails."""
-        for component in COMPONENTS:
-            self.start(component)
-        until(lambda: AIRFLOW_2 or self.answers(), self)
-        until(lambda: self.query("select 1 from dag where dag_id = 'triggerer_waits'") != [], self)
-
-    def runs_of_the_watched(self) -> int:
-        return len(self.query("select 1 from dag_run where dag_id = 'triggerer_updated'"))
-
-
-def until(condition: Callable[[], bool], airflow: Airflow) -> None:
-    def explain() -> str:
-        logs = {name: airflow.component_log(name)[-3000:] for name in COMPONENTS}
-        of_tasks = {str(path): path.read_text(errors="replace") for path in airflow.home.rglob("attempt=*.log*")}
-        return f"{airflow.states()}\n" + "\n".join(f"{name}: {log}" for name, log in {**logs, **of_tasks}.items())
-
-    wait_until(condition, explain)
-
 
 @pytest.fixture
-def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[Airflow]:
-    airflow = Airflow(warm_airflow)
+def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[ScheduledAirflow]:
+    airflow = ScheduledAirflow(warm_airflow)
     shutil.copy(DAG_FILE, warm_airflow.dags)
     airflow.command(
         "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", simulator.url,
@@ -71,7 +30,7 @@ def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[Airflow
         airflow.stop()
 
 
-def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, simulator: Simulator) -> None:
+def test_waits_and_watchers_outlive_their_triggerer(airflow: ScheduledAirflow, simulator: Simulator) -> None:
     datasets = [simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"]) for number in range(1, 6)]
     simulator.platform.add_dataset("watched", TEXTS)
     airflow.begin()
@@ -107,9 +66,39 @@ def test_waits_and_watchers_outlive_their_triggerer(airflow: Airflow, simulator:
     assert logs == []
 
 
-def _the_watcher_missed_nothing(airflow: Airflow, simulator: Simulator) -> None:
+def _the_watcher_missed_nothing(airflow: ScheduledAirflow, simulator: Simulator) -> None:
     remembers = bool(airflow.query("select 1 from sqlite_master where name = 'asset_state_store'"))
     missed = 1 if remembers else 0
     until(lambda: airflow.runs_of_the_watched() == missed, airflow)
     simulator.platform.refresh("ds6")
     until(lambda: airflow.runs_of_the_watched() == missed + 1, airflow)
+
+
+class ColdAirflow(ScheduledAirflow):
+    """Its components import Airflow anew: the first metric decides where all go, and a warm one has sent some."""
+
+    _begin = RunningAirflow._begin  # type: ignore[assignment]  # a process of its own in place of a fork
+
+
+def test_a_triggerer_is_measured(simulator: Simulator, warm_airflow: WarmAirflow, statsd: StatsD) -> None:
+    for number in range(1, 6):
+        simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"])
+    airflow = ColdAirflow(warm_airflow)
+    shutil.copy(DAG_FILE, warm_airflow.dags)
+    airflow.environment |= statsd.environment()
+    airflow.command(
+        "connections", "add", "anaplat_default", "--conn-type", "anaplat", "--conn-host", simulator.url,
+        "--conn-password", simulator.token,
+    )  # fmt: skip
+    try:
+        airflow.begin()
+        airflow.command("dags", "trigger", "triggerer_waits")
+        everybody = {"5|g", "6|g"}  # all five, and on Airflow 3 the watcher
+        for name, expected in (
+            ("poll_waiters.anaplat_default.find_datasets", everybody),
+            ("polls.anaplat_default.find_datasets", {"1|c"}),
+            ("requests.anaplat_default.list_datasets.ok", {"1|c"}),
+        ):
+            until(lambda name=name, expected=expected: not expected.isdisjoint(statsd.values(name)), airflow)
+    finally:
+        airflow.stop()
