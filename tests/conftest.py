@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -42,6 +42,8 @@ WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
 OF_LOWER_LAYERS = ("client/_http/test_body.py", "cli/test_airflow.py")
 
+OF_WARM_AIRFLOW = tuple(f"integration/test_{name}.py" for name in ("dags", "documented_dags", "killed", "lineage"))
+
 LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 # Of a child process that `make coverage` leaves alone: it would write its own file, and take memory and time.
 NOT_MEASURED = {"COVERAGE_PROCESS_CONFIG": ""}
@@ -68,6 +70,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path in not_below or not any(item.path.is_relative_to(place) for place in below):
             item.add_marker("airflow")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one process run all files that want a warm Airflow, which takes longer to start than they take."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "warm Airflow" if file.endswith(OF_WARM_AIRFLOW) else file
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_unconfigure() -> None:
