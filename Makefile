@@ -42,7 +42,7 @@ test: $(INSTALLED) ## Run the tests that need no servers
 	@$(BIN)/python $(TESTS)
 
 test-system: $(INSTALLED) ## Run the tests of whole deployments
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --maxfail 10 --durations 10 tests/system
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --maxfail 10 --durations 10 tests/system
 
 test-all: test test-system ## Run all tests
 

@@ -42,7 +42,14 @@ WITH_SERVERS = ("sql", "test_object_stores.py")
 # But for what rests on the insides of requests and urllib3, of which each release has its own.
 OF_LOWER_LAYERS = ("client/_http/test_body.py", "cli/test_airflow.py")
 
-OF_WARM_AIRFLOW = tuple(f"integration/test_{name}.py" for name in ("dags", "documented_dags", "killed", "lineage"))
+# What takes as long to start as a file's tests do, by the files that share it: one process runs them all.
+SHARED = {
+    "integration": ("dags", "documented_dags", "killed", "lineage"),  # a warm Airflow
+    "system": (  # a deployment
+        "connection_cap", "deferred_tasks", "examples", "killed_components", "partitioned", "secrets",
+    ),
+}  # fmt: skip
+TOGETHER = {f"tests/{folder}/test_{name}.py": folder for folder, names in SHARED.items() for name in names}
 
 LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 # Of a child process that `make coverage` leaves alone: it would write its own file, and take memory and time.
@@ -74,15 +81,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Let one process run all files that want a warm Airflow, which takes longer to start than they take."""
+    """Let one process of pytest-xdist run all files that share something."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "warm Airflow" if file.endswith(OF_WARM_AIRFLOW) else file
+            return TOGETHER.get(file, file)
 
-    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+    return Scheduling(config, log)
 
 
 def pytest_unconfigure() -> None:

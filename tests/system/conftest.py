@@ -17,14 +17,6 @@ NEEDS_AIRFLOW_3_3 = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process run all tests of the one deployment, while another runs the others, file by file."""
-    for item in items:
-        of_deployment = "running" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("deployment" if of_deployment else item.path.stem))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail where CI would skip."""
