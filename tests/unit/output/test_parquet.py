@@ -173,7 +173,7 @@ pl.DataFrame({name: ["a text that is of some length"] for name in names}).write_
 part = part.getvalue()
 file = Nowhere()
 with JoinedParquet(file, arrow_schema([Column(name=name, fd_type="STRING") for name in names])) as joined:
-    for number in range(200):
+    for number in range(300):
         if number == 10:
             early = memory("VmRSS")
         joined.add(part)
@@ -189,5 +189,5 @@ def test_the_footer_of_a_wide_file_takes_little_memory_also_when_it_is_written()
         [sys.executable, "-c", WIDE], env=os.environ | NOT_MEASURED, check=True, capture_output=True, text=True
     )
     grown, footer = json.loads(output.stdout)  # MB
-    assert footer > 20
-    assert grown < 8  # 13 where all of it is kept in memory
+    assert footer > 30
+    assert grown < 20  # 26 where all of it is kept in memory
