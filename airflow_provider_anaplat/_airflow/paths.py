@@ -23,9 +23,18 @@ def path_of(path: Any) -> Any:
     if isinstance(path, str) and "://" in path:
         from airflow_provider_anaplat._airflow.releases import ObjectStoragePath
 
-        return ObjectStoragePath(path)
+        try:
+            found = ObjectStoragePath(path)
+            found.fs  # noqa: B018 - it tells whether there is one
+        except ValueError as error:
+            raise AirflowFailException(
+                f"{path} is no path: it must be one of a file system that Airflow knows ({error})."
+            ) from None
+        return found
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "open"):
         raise AirflowFailException(f"{path!r} is no path: it must be a text, and not {type(path).__name__}.")
+    if getattr(path, "protocol", None) in ("file", "local"):  # whose file system moves a file into a folder
+        return Path("/", path.path)  # such an address is absolute, with or without its first slash
     return Path(path) if isinstance(path, str) else path
 
 

@@ -49,8 +49,10 @@ def script() -> None:
     """Be the console script: run a command, and end the process with its exit code."""
     from airflow_provider_anaplat.cli.exits import INTERRUPTED
 
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a text stream
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # whoever started this has closed it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - it stays open
+        getattr(sys, name).reconfigure(errors="backslashreplace")
     read_airflows_connections()
     code = main()
     if code == INTERRUPTED:  # a thread may wait for an answer, and Python would wait for the thread
@@ -72,9 +74,6 @@ def run(arguments: argparse.Namespace) -> int:
         _listen_to_interrupts()
         with output.told(logging.INFO):
             return int(function(arguments, output) or 0)
-    except BrokenPipeError:  # whoever reads has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt as interrupt:
         output.say("Interrupted.")
         return _code(interrupt)

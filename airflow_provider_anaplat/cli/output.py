@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -160,5 +161,12 @@ def named(fields: Mapping[str, Any]) -> list[str]:
 
 def _write(text: str, file: Any = None) -> None:
     file = file or sys.stdout
-    file.write(f"{text}\n")
-    file.flush()
+    try:
+        file.write(f"{text}\n")
+        file.flush()
+    except OSError as error:
+        # Whoever reads may have read enough; the command goes on, and its exit code tells how it ends. Messages
+        # stop nothing either, wherever they go.
+        if file is not sys.stderr and not isinstance(error, BrokenPipeError):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_anaplat.errors import AnaplatRequestError
+
 if TYPE_CHECKING:
     from airflow_provider_anaplat.output.formats import WriteOptions
     from airflow_provider_anaplat.output.place import Place
@@ -29,9 +31,16 @@ def place_for(file: str, file_format: str | None, options: WriteOptions, argumen
 
 
 def path_for(file: str) -> Any:
-    """Return a local path, or a path in an object store, for which Airflow is imported."""
+    """Return a local path, or a path in an object store, for which Airflow is imported.
+
+    :raises AnaplatRequestError: it is none
+    """
     if "://" not in file:
         return Path(file)
     from airflow_provider_anaplat._airflow.paths import path_of
+    from airflow_provider_anaplat._airflow.releases import AirflowFailException
 
-    return path_of(file)
+    try:
+        return path_of(file)
+    except AirflowFailException as error:
+        raise AnaplatRequestError(str(error)) from None

@@ -85,7 +85,10 @@ def read_card_data(answer: Answer) -> CardData:
     width = len(data[0]) if data else None
     columns = _columns(answer, chart, width, beside=beside)
     rows = [
-        [*(_beside(level) for level in (sides[number] if beside else ())), *_cells(answer, number, row, width)]
+        [
+            *(_beside(answer, number, level) for level in (sides[number] if beside else ())),
+            *_cells(answer, number, row, width),
+        ]
         for number, row in enumerate(data)
     ]
     _check_whole(answer, columns, rows)
@@ -187,11 +190,15 @@ def _title(item: Any) -> str | None:
     return item if isinstance(item, str) else None
 
 
-def _beside(item: Any) -> str | None:
+def _beside(answer: Answer, number: int, item: Any) -> str | None:
     """Return what stands beside a row's cells; an empty text and null are two things."""
     if isinstance(item, dict):
-        item = next((item[name] for name in ("title", "alias", "v") if name in item), None)
-    return item if isinstance(item, str) else None
+        item = next((item[name] for name in ("title", "alias", "v") if name in item), item)
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if item is None or isinstance(item, str):
+        return item
+    raise _other_shape(answer, f"what stands in `chartMain.row.values` beside row {number + 1} has no title")
 
 
 def _type(item: Any) -> str:

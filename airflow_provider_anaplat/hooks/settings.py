@@ -90,7 +90,7 @@ def _base_url(host: str, schema: str, port: int | str | None) -> str:
 
 
 def _value(option: Option, given: Any) -> Any:
-    if given in (None, "", {}):
+    if (given.strip() if isinstance(given, str) else given) in (None, "", {}):
         return None
     try:
         return option.kind.convert(given)

@@ -199,6 +199,7 @@ def copy_file(source: Any, target: Any) -> str | None:
             _move(source.fs, temporary.path, target.path)
             return None
         _link(source, temporary)
+        _copy_mode(target, temporary)
         identity = identity_of(temporary)
         temporary.replace(target)
         return identity

@@ -18,6 +18,7 @@ __all__ = [
 ]
 
 _STEP = 100  # rows; a platform that rounds offsets, whatever the limit, may do so to this or a multiple
+_FAR = 10**9  # an offset at which there are no rows
 _ENOUGH = 1000  # rows of a page to ask for again, if nothing is odd about them
 
 
@@ -33,7 +34,8 @@ class OffsetCheck:
       offset. Had the page been another's, that answer would hold what that one begins with, which differs, unless
       all its rows are equal. The earlier page's first row is asked for as well: that page may be the answer to the
       other request. Where the end is not seen, rows of a page are asked for so whatever it begins like: a
-      platform may count in pages, and round an offset between two of them.
+      platform may count in pages, and round an offset between two of them. If a page's rows are equal, or it has
+      no more than one, they tell nothing, and would come without end: then rows are asked for far behind.
     * **A step.** A platform may round offsets in steps of its own. Of the first page whose offset is no round
       number, the second row is asked for alone, which one that counts in pages of the limit gives as well.
 
@@ -50,6 +52,7 @@ class OffsetCheck:
         self._longest = 0
         self._last_limit = 1
         self._end_shown = True
+        self._sees_end = sees_end
         self._may_round = not sees_end
         self._may_step = True
         self._doubts: list[tuple[int, int, int]] = []  # offset and hash of a row, and where its page begins
@@ -70,7 +73,8 @@ class OffsetCheck:
         first_row = _first_row(frame)
         if first_row in self._first_rows and first_row not in self._asked_again:
             self._asked_again.add(first_row)
-            self._ask_shifted(offset, frame)
+            if not self._ask_shifted(offset, frame) and not self._sees_end and self._has_rows(_FAR, 1):
+                raise self._others(offset, _FAR)
             earlier = self._first_rows[first_row]
             self._doubts.append((earlier, first_row, earlier))
         elif self._may_round and offset % limit:
@@ -99,19 +103,21 @@ class OffsetCheck:
         """
         if self._end_shown:
             return
-        try:
-            behind = self._read(row_count, self._last_limit)
-        except AnaplatRefusedError as error:
-            # An offset without rows, refused or broken at: it is heeded.
-            if type(error) in (AnaplatRefusedError, AnaplatServerError):
-                return
-            raise
-        if not behind.is_empty():
+        if self._has_rows(row_count, self._last_limit):
             raise AnaplatRowCountError(
                 f"{self._what}: the platform counts {row_count:,} rows, and gives more from offset "
                 f"{row_count:,} on: either it counts too few, or it ignores the offset and repeats rows. "
                 "Nothing was published; report this to the platform's administrator."
             )
+
+    def _has_rows(self, offset: int, limit: int) -> bool:
+        try:
+            return not self._read(offset, limit).is_empty()
+        except AnaplatRefusedError as error:
+            # An offset without rows, refused or broken at: it is heeded.
+            if type(error) in (AnaplatRefusedError, AnaplatServerError):
+                return False
+            raise
 
     def _ask_shifted(self, offset: int, frame: pl.DataFrame) -> bool:
         """Ask for the rows behind the first, and tell whether another page's would have looked different."""

@@ -17,6 +17,8 @@ from airflow_provider_anaplat.errors import (
 )
 
 _NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+# What requests looks up; "ftp" and "no" are among the environment's.
+_PROXIED = ("http", "https", "all", "no_proxy", "ftp", "no")
 _TOO_LONG = 10**9  # seconds; a socket's time-out ends at some nine times as many
 
 
@@ -62,13 +64,17 @@ def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
     }
     for name, paths in named.items():
         for path in paths or []:
-            if not Path(path).exists():
+            if not path or not Path(path).exists():  # an empty one would turn the check off
                 raise AnaplatSettingsError(f"{name}: there is no file {path}.")
 
 
 def check_proxies(proxies: Mapping[str, str]) -> None:
-    """Make sure that each proxy has an address."""
+    """Make sure that each proxy has an address, and is used."""
     for scheme, address in proxies.items():
+        if str(scheme).partition("://")[0] not in _PROXIED:  # it may be an address with a password
+            raise AnaplatSettingsError(
+                "proxies: a name is none of http, https and all, in small letters, so its proxy would not be used."
+            )
         try:
             urlsplit(address)
         except ValueError:  # whose text may hold the proxy's password

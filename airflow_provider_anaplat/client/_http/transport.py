@@ -271,7 +271,10 @@ class Transport:
         )
 
     def _pause(self, seconds: float) -> None:
-        self._closed.wait(seconds)
+        if self._closed.wait(seconds):
+            raise errors.AnaplatClosedError(
+                "The client was closed while a request waited for its next attempt; it was not sent again."
+            )
 
     def _wait(self, seconds: float) -> None:
         if self._closed.wait(seconds):

@@ -83,6 +83,18 @@ def test_an_option_that_cannot_work_is_an_error(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("url", "said"), [("nowhere://x.csv", "is no path"), ("file://elsewhere/x.csv", "another host")]
+)
+def test_a_url_that_names_no_place_is_an_error(
+    simulator: Simulator, anaplat: Anaplat, url: str, said: str
+) -> None:
+    ended = anaplat("export", "numbers", url)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert simulator.ledger == []
+
+
 FAULTS = {
     "reset": (replies.reset(), 6),
     "cut off": (replies.cut(), 6),

@@ -165,6 +165,26 @@ def test_who_has_read_enough_ends_it_quietly(simulator: Simulator) -> None:
     assert (process.stderr.read(), process.wait(LONG)) == (b"", 0)
 
 
+def test_who_has_read_enough_changes_neither_what_is_done_nor_how_it_ends(
+    simulator: Simulator, tmp_path: Path
+) -> None:
+    simulator.platform.add_dataset("texts", TEXTS)
+    users, exported = tmp_path / "users.csv", tmp_path / "texts.csv"
+    users.write_text("name,loginId\n" + "nobody,\n" * 20_000)
+
+    def piped(command: str, reader: str) -> int:
+        words = ["bash", "-c", f"set -o pipefail; {SCRIPT} {command} | {reader}"]
+        return subprocess.run(words, capture_output=True, timeout=LONG).returncode
+
+    assert piped(f"users check {users}", "head -1") == 8
+    assert piped(f"export texts {exported} 2>&1", "true") == 0  # its progress is the first that nobody reads
+    assert exported.exists()
+    assert piped(f"export nothing {exported} 2>&1", "true") == 3
+    assert piped(f"export texts {exported} >&- 2>&-", "true") == 0
+    assert piped(f"export nothing {exported} 2>/dev/full", "true") == 3
+    assert piped("datasets >/dev/full", "true") == 1
+
+
 def test_airflow_is_not_imported_and_heavy_libraries_only_where_they_are_needed(simulator: Simulator) -> None:
     simulator.platform.add_dataset("texts", TEXTS)
     code = """

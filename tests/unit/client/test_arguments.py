@@ -171,9 +171,9 @@ def test_what_has_no_end_is_not_sent(
         **dict.fromkeys(("connect_timeout", "read_timeout"), (None, "5", True, math.nan, math.inf, 1e300)),
         **dict.fromkeys(("max_retries", "max_answer_mb"), NO_NUMBER),
         "max_connections": NO_NUMBER[1:],
-        "verify": (None, 5, b"/x", ["/x"]),
-        "cert": (5, b"/x", ("/x", 5)),
-        "proxies": (*NO_OBJECT, {"http": 5}),
+        "verify": (None, 5, b"/x", ["/x"], ""),  # with the last one, no certificate would be checked
+        "cert": (5, b"/x", ("/x", 5), ""),
+        "proxies": (*NO_OBJECT, {"http": 5}, {"HTTPS": "http://127.0.0.1:1"}, {5: "http://127.0.0.1:1"}),
         "task_status": NO_OBJECT,
         "sign_in_body": (None, *NO_OBJECT),
         "observer": (5, "print"),

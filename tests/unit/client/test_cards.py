@@ -17,6 +17,7 @@ SALES = Table.of_rows(
     [["Paris", "7.50", "1"], ["Rome", None, "2"], ["", "1e-7", "12345678901234567890"]],
 )
 CITY, AMOUNT = {"title": "city", "fdType": "STRING"}, {"title": "amount", "fdType": "DOUBLE"}
+BESIDE = {"column": {"meta": [AMOUNT]}, "data": [[{"v": 1}]]}
 
 
 def answers(simulator: Simulator, chart: Any, operation: str = "read_card") -> None:
@@ -100,6 +101,15 @@ def test_titles_of_several_levels_are_joined(client: AnaplatClient, simulator: S
     assert read(client.read_card("cd1")) == (titles, [["true", None]])
 
 
+@pytest.mark.parametrize(("title", "text"), [("", ""), (None, None), (True, "true"), (7, "7")])
+def test_what_stands_beside_the_cells_is_a_text_or_null(
+    client: AnaplatClient, simulator: Simulator, title: Any, text: str | None
+) -> None:
+    for item in (title, {"title": title}):
+        answers(simulator, {**BESIDE, "row": {"meta": [CITY], "values": [[item]]}})
+        assert client.read_card("cd1").rows == [[text, "1"]]
+
+
 @pytest.mark.parametrize(
     ("chart", "named"),
     [
@@ -119,6 +129,8 @@ def test_titles_of_several_levels_are_joined(client: AnaplatClient, simulator: S
         ({"column": {"meta": [CITY]}, "data": [[{"v": "\ud800"}]]}, "an unpaired surrogate"),
         ({"column": {"meta": [{"title": "\ud800"}]}, "data": []}, "an unpaired surrogate"),
         ({"column": {"meta": [CITY]}, "data": [[{"v": [1]}]]}, "cell 1 of row 1 .* no value under `v`"),
+        ({**BESIDE, "row": {"meta": [CITY], "values": [[{"label": "Rome"}]]}}, "beside row 1 has no title"),
+        ({**BESIDE, "row": {"meta": [CITY], "values": [[["Rome"]]]}}, "beside row 1 has no title"),
     ],
 )
 def test_another_shape_says_what_was_looked_for(

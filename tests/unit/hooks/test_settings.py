@@ -61,7 +61,7 @@ def test_extras_are_converted(key: str, given: Any, expected: Any) -> None:
     assert arguments(extra={key: given})[key] == expected
 
 
-@pytest.mark.parametrize("empty", ["", None])
+@pytest.mark.parametrize("empty", ["", " ", None])
 def test_an_empty_extra_is_as_if_not_given(empty: Any) -> None:
     assert set(arguments(extra=dict.fromkeys(("verify", "max_retries", "cert"), empty))) == {"base_url", "token"}
 

@@ -115,6 +115,32 @@ def test_rows_that_come_again_are_not_published(simulator: Simulator, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("more", [None, True])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_equal_rows_that_come_again_have_an_end(
+    simulator: Simulator, tmp_path: Path, rows: int, more: bool | None
+) -> None:
+    stored = simulator.platform.add_card("total", Table.of_rows([("n", "INT")], [["7"]] * rows))
+    data = stored.data
+
+    def ignore_the_offset(body: dict[str, Any]) -> dict[str, Any]:
+        assert len(simulator.ledger) < 20
+        answer = data({**body, "offset": 0})
+        answer["chartMain"]["hasMoreData"] = more
+        return answer
+
+    stored.data = ignore_the_offset  # type: ignore[method-assign, assignment]
+    with pytest.raises(AnaplatInvalidAnswerError, match=r"Card card1: .* ignores the offset"):
+        export(tmp_path / "card.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_rows_are_no_reason_to_doubt(simulator: Simulator, tmp_path: Path) -> None:
+    simulator.platform.add_card("total", Table.of_rows([("n", "INT")], [["7"]] * 7))
+    changed(without_more, simulator)
+    assert export(tmp_path / "card.csv", page_size=3)["rows"] == 7
+
+
 def test_nor_are_those_of_a_rounded_offset(simulator: Simulator, tmp_path: Path) -> None:
     texts = ["x"] * 550 + ["y" * 20_000] * 400
     rows = [[str(number), text] for number, text in enumerate(texts)]

@@ -132,6 +132,7 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
 
 NO_TEXT = [7, 7.5, True, b"x", ["x"], {"a": 1}, "\ud800"]
 NO_NUMBER = ["5", "", 7.5, True, b"5", [5], {}]
+NO_TRUTH = ["false", "", 0, 1, None, b"", []]
 NO_LIST = ["x", "[]", 7, True, None, [7], ["u1", None], [["x"]]]
 OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     *[
@@ -154,6 +155,20 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     (AnaplatCreateUsersOperator, "anaplat_conn_id", [*NO_TEXT, None]),
     (AnaplatCreateUsersOperator, "batch_size", [*NO_NUMBER, None]),
     (AnaplatCreateUsersOperator, "user_property_type", ["x", "", "1.5", 7.5, True, b"1", [1], {}]),
+    *[
+        (kind, name, NO_TRUTH)
+        for kind, name in [
+            (AnaplatCallOperator, "repeatable"),
+            (AnaplatCreateDatasetOperator, "wait_for_completion"),
+            (AnaplatCreateUsersOperator, "isolate_rejected"),
+            (AnaplatExportCardOperator, "header"),
+            (AnaplatExportCardOperator, "raw"),
+            (AnaplatExportRowsOperator, "header"),
+            (AnaplatRefreshDatasetOperator, "wait_for_completion"),
+            (_PlanOperator, "header"),
+        ]
+    ],
+    (AnaplatExportRowsOperator, "output_path", ["nowhere://x.csv", "http://127.0.0.1:1/x.csv"]),
     (AnaplatCreateUsersOperator, "progress_path", [7, True, b"x", ["x"], [], {}]),
     *[(AnaplatCreateDatasetOperator, name, NO_TEXT) for name in ("account_id", "name", "parent_dir_id")],
     (AnaplatCreateDatasetOperator, "extra_fields", ["", "None", 7, True, ["x"], {1: 2}]),
@@ -179,7 +194,7 @@ def test_an_argument_of_another_kind(
     run: Run, simulator: Simulator, kind: Any, name: str, values: list[Any]
 ) -> None:
     mode = {"mode": "upsert"} if name == "key_columns" else {}
-    called = "no path" if name == "progress_path" else name
+    called = "no path" if name in ("output_path", "progress_path") else name
     for value in values:
         with pytest.raises(AirflowFailException, match=rf"(?s){called}.* must be"):
             run(kind, **{name: value}, **mode)

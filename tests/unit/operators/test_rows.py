@@ -9,6 +9,7 @@ import pytest
 from conftest import numbers
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, ObjectStoragePath
+from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
 from airflow_provider_anaplat.simulator import Simulator
 
@@ -91,6 +92,19 @@ def test_an_object_store(tmp_path: Path) -> None:
 def test_a_file_url(tmp_path: Path) -> None:
     export(f"file://{tmp_path}/numbers.csv")
     assert (tmp_path / "numbers.csv").exists()
+
+
+def test_a_path_object_of_a_local_file_is_written_as_one(tmp_path: Path) -> None:
+    file, folder = tmp_path / "numbers.csv", tmp_path / "folder.csv"
+    file.touch(0o600)
+    folder.mkdir()
+    (tmp_path / "link.csv").symlink_to(file)
+    export(ObjectStoragePath(f"file://{tmp_path}/link.csv"))
+    assert file.read_text().startswith("n,half\n0,0.0\n")
+    assert file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(AnaplatOutputError, match="no regular file"):
+        export(ObjectStoragePath(f"file://{folder}"))
+    assert list(folder.iterdir()) == []
 
 
 def test_the_query_is_passed_on(simulator: Simulator, tmp_path: Path) -> None:

@@ -102,6 +102,17 @@ def test_compressed_and_typed_parts(client: AnaplatClient, simulator: Simulator,
     assert pl.read_parquet(tmp_path / "part-*.parquet")["n"].to_list() == list(range(25))
 
 
+def test_a_part_that_is_replaced_is_not_readable_by_more_people(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    export_all(client, tmp_path)
+    part = tmp_path / "part-00001.csv"
+    part.chmod(0o600)
+    export_all(client, tmp_path)
+    assert part.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_dataset_updated_after_the_plan_is_not_published(
     client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:

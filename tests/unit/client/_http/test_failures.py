@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -19,7 +20,9 @@ from conftest import LONG
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client._http import transport
 from airflow_provider_anaplat.client._http.retries import seconds_of
+from airflow_provider_anaplat.client.metrics import RETRIES
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, NewUser, TableQuery
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.replies import Fault, Reply
@@ -219,6 +222,27 @@ def test_a_write_is_repeated_where_no_connection_was_made() -> None:
 
     assert [answer.count for answer in answers] == [1]
     assert len(simulator.requests("create_users")) == 1
+
+
+def test_a_write_that_waits_for_its_next_attempt_is_not_sent_when_its_client_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transport, "wait_before", lambda _: LONG)
+    with socket.create_server(("127.0.0.1", 0)) as placeholder:
+        port = placeholder.getsockname()[1]
+    waits = threading.Event()
+    client = AnaplatClient(
+        f"http://127.0.0.1:{port}", "simulator-token",
+        observer=lambda metric, *_: waits.set() if metric is RETRIES else None,
+    )  # fmt: skip
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.create_users, [NewUser(login_id="a")])
+        assert waits.wait(LONG)
+        with Simulator(port=port) as simulator:
+            client.close()
+            with pytest.raises(errors.AnaplatClosedError, match="not sent again"):
+                waiting.result(LONG)
+    assert simulator.ledger == []
 
 
 def test_retry_after_decides_when_the_next_attempt_is(
