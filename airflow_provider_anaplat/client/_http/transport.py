@@ -58,6 +58,7 @@ for _module in ("connection", "connectionpool", "poolmanager", "response", "util
 
 T = TypeVar("T")
 
+_NO_CLOCK = timedelta(days=365)  # nor is any clock so wrong; what a proxy writes in its place may be
 _POOL_SIZE = 64  # connections kept open; more than any export uses at a time
 
 
@@ -375,7 +376,10 @@ class Transport:
         except (ValueError, OverflowError):
             return
         # The platform wrote the header, in whole seconds, between the request and this moment of ours.
-        self.least_clock_difference = shown - datetime.now(UTC)
+        least = shown - datetime.now(UTC)
+        if abs(least) > _NO_CLOCK:
+            return
+        self.least_clock_difference = least
         self._most_clock_difference = shown - asked_at + timedelta(seconds=1)
         if self._user_tokens is not None:
             self._user_tokens.note_clock(self.least_clock_difference.total_seconds())

@@ -428,7 +428,10 @@ def test_what_is_left_of_the_platforms_second_is_all_that_its_clock_may_be_ahead
     assert date - datetime.now(UTC) < found <= date + timedelta(seconds=1) - before
 
 
-@pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT"])
+NO_CLOCKS = ["Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"]
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT", *NO_CLOCKS])
 def test_a_date_that_is_none_says_nothing(client: AnaplatClient, simulator: Simulator, date: str) -> None:
     answer = Reply(200, b'{"result": "ok", "response": []}', {"content-type": "application/json", "date": date})
     simulator.inject("list_pages", Fault(lambda _: answer))
