@@ -51,7 +51,8 @@ class RefreshWish:
     :param if_running: if an update is already running: ``follow`` it, ``fail``, or ``request`` one more
     :param in_doubt: if the answer was lost and no update is seen: ``fail``, so that a person looks, or let a
         repetition ``resend`` the request
-    :param since: an update that ended since then is the one that is asked for; None if only the store tells
+    :param since: an update that ended since then, by our clock, is the one that is asked for; None if only the
+        store tells
     :param states: what the dataset's status words mean
     :param pause: seconds between two looks after a lost answer
     """
@@ -148,10 +149,11 @@ class Refresh:
         if self._wish.since is None:
             return None
         dataset = self.look()
-        if dataset.utime is None or dataset.utime <= self._wish.since or self._is_running(dataset):
+        since = self._client.earliest_platform_time(self._wish.since)
+        if dataset.utime is None or dataset.utime <= since or self._is_running(dataset):
             return None
         log.info("Dataset %s was updated at %s; this update counts", self._wish.ds_id, dataset.utime)
-        return Asked(dataset.summary(), self._wish.since.isoformat(), accepted=True)
+        return Asked(dataset.summary(), since.isoformat(), accepted=True)
 
     def _ask_or_follow(self) -> Asked:
         dataset = self.look()

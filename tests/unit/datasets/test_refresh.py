@@ -164,6 +164,22 @@ def test_without_memory_an_update_since_a_moment_counts(
     assert asked(simulator) == 1
 
 
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+def test_the_platforms_clock_decides_what_was_updated_since(
+    forgetful: Any, simulator: Simulator, dataset: StoredDataset, hours: int
+) -> None:
+    simulator.platform.clock_ahead = timedelta(hours=hours)
+    began = datetime.now(UTC)
+    dataset.utime = began + timedelta(hours=hours, minutes=30)
+    counted = forgetful(since=began).ask()
+    assert asked(simulator) == 0
+    assert timedelta(minutes=29) < dataset.utime - datetime.fromisoformat(counted.utime) < timedelta(minutes=31)
+
+    dataset.utime = began + timedelta(hours=hours, minutes=-30)
+    forgetful(since=began).ask()
+    assert asked(simulator) == 1
+
+
 def test_a_dataset_that_is_not_there(refresh: Any, simulator: Simulator) -> None:
     with pytest.raises(AnaplatNotFoundError, match="ds7"):
         refresh(ds_id="ds7").ask()
