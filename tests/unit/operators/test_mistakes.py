@@ -217,6 +217,14 @@ def test_a_pace_at_which_nobody_can_wait(run: Run, simulator: Simulator, kind: A
     assert simulator.ledger == []
 
 
+@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize("kind", SENSORS)
+def test_a_sensor_that_would_never_pause(run: Run, simulator: Simulator, kind: Any, deferrable: bool) -> None:
+    with pytest.raises(AirflowFailException, match=r"poke_interval is 0.0; .*above 0"):
+        run(kind, poke_interval=0, deferrable=deferrable)
+    assert simulator.ledger == []
+
+
 # A part needs its plan.
 @pytest.mark.parametrize("kind", [*(kind for kind in ASKING if kind is not _PartOperator), *SENSORS])
 def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_path: Path) -> None:

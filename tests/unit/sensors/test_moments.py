@@ -251,3 +251,15 @@ def test_but_not_before_its_arguments_are_known() -> None:
     assert not late.start_from_trigger
     assert not among.start_from_trigger
     assert not AnaplatDatasetTaskSensor(**WAITING, ds_id="ds1", start_from_trigger=True).start_from_trigger
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [{"ds_id": 7}, {"dataset": "sales"}, {"probe": "Task"}, {"max_poll_failures": "10"}, {"poke_interval": 0}],
+)
+def test_nor_with_a_mistake_that_only_a_worker_would_name(mistake: dict[str, Any]) -> None:
+    given = {**WAITING, "ds_id": "ds1", "deferrable": True, "start_from_trigger": True, **mistake}
+    sensor = AnaplatDatasetTaskSensor(**given)
+    assert not sensor.start_from_trigger
+    with pytest.raises(AirflowFailException, match=next(iter(mistake))):
+        sensor.execute({})
