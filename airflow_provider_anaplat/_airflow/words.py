@@ -1,4 +1,4 @@
-"""The arguments that take one of a few words, a text or a whole number, and the check of them."""
+"""The arguments that take one of a few words, or a value of one kind, and the check of them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ _NUMBERS = (
     "batch_size", "concurrency", "max_poll_failures", "max_restarts", "max_rows", "memory_mb", "page_size",
     "partitions", "rows_per_file",
 )  # fmt: skip
+_FLAGS = ("allow_extra", "header", "isolate_rejected", "wait_for_completion")
 _LISTS = ("page_types", "states", "user_ids")
 _OBJECTS = ("extra_fields", "task_status")
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -47,6 +48,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(
         _NUMBERS, ("whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
     ),
+    **dict.fromkeys(_FLAGS, ("flag, True or False", lambda value: isinstance(value, bool))),
     **dict.fromkeys(_LISTS, ("list of texts", is_list_of_texts)),
     **dict.fromkeys(
         _OBJECTS,

@@ -132,6 +132,7 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
 
 NO_TEXT = [7, 7.5, True, b"x", ["x"], {"a": 1}, "\ud800"]
 NO_NUMBER = ["5", "", 7.5, True, b"5", [5], {}]
+NO_FLAG = ["False", "", 0, 1, None, ["x"]]
 NO_LIST = ["x", "[]", 7, True, None, [7], ["u1", None], [["x"]]]
 OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     *[
@@ -167,6 +168,13 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
             (AnaplatAccessReportOperator, "page_types"),
             (AnaplatSubscriptionSensor, "subscription_ids"),
         ]
+    ],
+    (AnaplatSchemaCheckOperator, "allow_extra", NO_FLAG),
+    (AnaplatExportRowsOperator, "header", NO_FLAG),
+    (AnaplatCreateUsersOperator, "isolate_rejected", NO_FLAG),
+    *[
+        (kind, "wait_for_completion", NO_FLAG)
+        for kind in (AnaplatCreateDatasetOperator, AnaplatRefreshDatasetOperator)
     ],
     (AnaplatListDatasetsOperator, "states", ["FINISHED", 7, True, [7], [None], [["x"]]]),
     (AnaplatDatasetTaskSensor, "task_status", ["", "None", 7, True, ["x"], {1: 2}]),
