@@ -126,13 +126,16 @@ class Creation:
         return noted
 
     def _namesakes(self) -> list[Dataset]:
-        """Return the datasets of the wished name in the wished directory; in any directory, if none is wished."""
+        """Return the datasets of the wished name in the wished directory; in any directory, if none is wished.
+
+        What the list says of others may be malformed.
+        """
         name, directory = self._wish.request.name, self._wish.request.parent_dir_id
-        return [
-            dataset
-            for dataset in self._client.list_datasets()
-            if dataset.name == name and (not directory or dataset.parent_dir_id == directory)
-        ]
+        listed = self._client.find_datasets(())
+        found = listed.matching(
+            lambda record: record.get("name") == name and (not directory or record.get("parentDirId") == directory)
+        )
+        return [dataset for ds_id in found if (dataset := listed.get(ds_id)) is not None]
 
     def _new(self, namesakes: Iterable[Dataset], known: Collection[str]) -> Dataset | None:
         """Find the dataset that was not there before."""
