@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatOutcomeUnknownError,
     AnaplatRequestError,
 )
-from airflow_provider_anaplat.state import StateStore, damaged, read_note
+from airflow_provider_anaplat.state import StateStore, damaged, forget_failed, read_note
 
 __all__ = [
     "Creation",
@@ -172,8 +172,7 @@ class Creation:
             log.warning("%s Looking whether the platform has created it.", error)
             return self._found_after(error, known)
         except AnaplatError:
-            if self._store is not None:
-                self._store.delete(_KEY)  # nothing was created
+            forget_failed(self._store, _KEY)  # nothing was created
             raise
         self._note_created(task)
         return task

@@ -20,7 +20,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
 )
-from airflow_provider_anaplat.state import StateStore, read_note
+from airflow_provider_anaplat.state import StateStore, forget_failed, read_note
 from airflow_provider_anaplat.waiting.states import State, StateTable
 
 __all__ = [
@@ -118,6 +118,10 @@ class Refresh:
         if self._store is not None:
             self._store.delete(_KEY)
 
+    def give_up(self) -> None:
+        """Forget this refresh, which has failed."""
+        forget_failed(self._store, _KEY)
+
     def look(self) -> Dataset:
         """Return the dataset as the list shows it.
 
@@ -190,7 +194,7 @@ class Refresh:
             self._find_update(asked, error)
             return asked
         except AnaplatError:  # it was refused, or never left
-            self.forget()
+            self.give_up()
             raise
         log.info("The platform has accepted the refresh of dataset %s", self._wish.ds_id)
         return self._note(Asked(asked.dataset, asked.utime, task_id, accepted=True))
@@ -217,7 +221,7 @@ class Refresh:
                 status = dataset.summary()["status"]
                 log.info("It was accepted: dataset %s is %r", self._wish.ds_id, status)
                 return
-        self.forget()
+        self.give_up()
         resend = self._wish.in_doubt == "resend"
         advice = (
             "in_doubt is 'resend': a retry of this task asks again, which may update the dataset twice."
