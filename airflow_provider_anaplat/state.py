@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from secrets import token_hex
 from typing import Any, Protocol, TypeVar
@@ -14,8 +15,11 @@ __all__ = [
     "FolderStateStore",
     "StateStore",
     "damaged",
+    "forget_failed",
     "read_note",
 ]
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 # What a note may be, so that it is told from none.
@@ -64,6 +68,16 @@ def damaged(store: StateStore, key: str, what: str) -> AnaplatDamagedStateError:
         "platform what that attempt has done there; restore the note, or remove it to begin anew; then clear the "
         "task."
     )
+
+
+def forget_failed(store: StateStore | None, key: str) -> None:
+    """Forget the note of what has failed; a store that fails as well must not hide why, and have it repeated."""
+    if store is None:
+        return
+    try:
+        store.delete(key)
+    except Exception as error:  # noqa: BLE001 - each store has its own
+        log.warning("The note %r may still be there: %s", key, error)
 
 
 class FolderStateStore:

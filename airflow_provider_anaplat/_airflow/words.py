@@ -1,4 +1,4 @@
-"""The arguments that take one of a few words, a text, a number or a truth value, and the check of them."""
+"""The arguments that take one of a few words, or a value of one kind, and the check of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NUMBERS = (
     "partitions", "rows_per_file",
 )  # fmt: skip
 # A text such as "false", which a template gives, would count as true.
-_YES_OR_NO = ("allow_extra", "header", "isolate_rejected", "raw", "repeatable", "wait_for_completion")
+_FLAGS = ("allow_extra", "header", "isolate_rejected", "raw", "repeatable", "wait_for_completion")
 _LISTS = ("page_types", "states", "user_ids")
 _OBJECTS = ("extra_fields", "task_status")
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
@@ -49,7 +49,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(
         _NUMBERS, ("whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
     ),
-    **dict.fromkeys(_YES_OR_NO, ("truth value (True or False)", lambda value: isinstance(value, bool))),
+    **dict.fromkeys(_FLAGS, ("flag, True or False", lambda value: isinstance(value, bool))),
     **dict.fromkeys(_LISTS, ("list of texts", is_list_of_texts)),
     **dict.fromkeys(
         _OBJECTS,

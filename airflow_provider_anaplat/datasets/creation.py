@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatOutcomeUnknownError,
     AnaplatRequestError,
 )
-from airflow_provider_anaplat.state import StateStore, damaged, read_note
+from airflow_provider_anaplat.state import StateStore, damaged, forget_failed, read_note
 
 __all__ = [
     "Creation",
@@ -126,13 +126,16 @@ class Creation:
         return noted
 
     def _namesakes(self) -> list[Dataset]:
-        """Return the datasets of the wished name in the wished directory; in any directory, if none is wished."""
+        """Return the datasets of the wished name in the wished directory; in any directory, if none is wished.
+
+        What the list says of others may be malformed.
+        """
         name, directory = self._wish.request.name, self._wish.request.parent_dir_id
-        return [
-            dataset
-            for dataset in self._client.list_datasets()
-            if dataset.name == name and (not directory or dataset.parent_dir_id == directory)
-        ]
+        listed = self._client.find_datasets(())
+        found = listed.matching(
+            lambda record: record.get("name") == name and (not directory or record.get("parentDirId") == directory)
+        )
+        return [dataset for ds_id in found if (dataset := listed.get(ds_id)) is not None]
 
     def _new(self, namesakes: Iterable[Dataset], known: Collection[str]) -> Dataset | None:
         """Find the dataset that was not there before."""
@@ -169,8 +172,7 @@ class Creation:
             log.warning("%s Looking whether the platform has created it.", error)
             return self._found_after(error, known)
         except AnaplatError:
-            if self._store is not None:
-                self._store.delete(_KEY)  # nothing was created
+            forget_failed(self._store, _KEY)  # nothing was created
             raise
         self._note_created(task)
         return task

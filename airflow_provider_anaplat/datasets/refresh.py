@@ -20,7 +20,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatNotSeenError,
     AnaplatOutcomeUnknownError,
 )
-from airflow_provider_anaplat.state import StateStore, read_note
+from airflow_provider_anaplat.state import StateStore, forget_failed, read_note
 from airflow_provider_anaplat.waiting.states import State, StateTable
 
 __all__ = [
@@ -51,7 +51,8 @@ class RefreshWish:
     :param if_running: if an update is already running: ``follow`` it, ``fail``, or ``request`` one more
     :param in_doubt: if the answer was lost and no update is seen: ``fail``, so that a person looks, or let a
         repetition ``resend`` the request
-    :param since: an update that ended since then is the one that is asked for; None if only the store tells
+    :param since: an update that ended since then, by our clock, is the one that is asked for; None if only the
+        store tells
     :param states: what the dataset's status words mean
     :param pause: seconds between two looks after a lost answer
     """
@@ -117,6 +118,10 @@ class Refresh:
         if self._store is not None:
             self._store.delete(_KEY)
 
+    def give_up(self) -> None:
+        """Forget this refresh, which has failed."""
+        forget_failed(self._store, _KEY)
+
     def look(self) -> Dataset:
         """Return the dataset as the list shows it.
 
@@ -148,10 +153,11 @@ class Refresh:
         if self._wish.since is None:
             return None
         dataset = self.look()
-        if dataset.utime is None or dataset.utime <= self._wish.since or self._is_running(dataset):
+        since = self._client.earliest_platform_time(self._wish.since)
+        if dataset.utime is None or dataset.utime <= since or self._is_running(dataset):
             return None
         log.info("Dataset %s was updated at %s; this update counts", self._wish.ds_id, dataset.utime)
-        return Asked(dataset.summary(), self._wish.since.isoformat(), accepted=True)
+        return Asked(dataset.summary(), since.isoformat(), accepted=True)
 
     def _ask_or_follow(self) -> Asked:
         dataset = self.look()
@@ -188,7 +194,7 @@ class Refresh:
             self._find_update(asked, error)
             return asked
         except AnaplatError:  # it was refused, or never left
-            self.forget()
+            self.give_up()
             raise
         log.info("The platform has accepted the refresh of dataset %s", self._wish.ds_id)
         return self._note(Asked(asked.dataset, asked.utime, task_id, accepted=True))
@@ -215,7 +221,7 @@ class Refresh:
                 status = dataset.summary()["status"]
                 log.info("It was accepted: dataset %s is %r", self._wish.ds_id, status)
                 return
-        self.forget()
+        self.give_up()
         resend = self._wish.in_doubt == "resend"
         advice = (
             "in_doubt is 'resend': a retry of this task asks again, which may update the dataset twice."

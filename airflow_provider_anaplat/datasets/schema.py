@@ -82,7 +82,9 @@ def difference(columns: Sequence[Column], expected: Types) -> Difference:
 
 
 def _pair(item: Any) -> tuple[Any, Any]:
-    return (item.get("name"), item.get("fdType")) if isinstance(item, Mapping) else (item, None)
+    if not isinstance(item, Mapping):
+        return item, None
+    return item.get("name"), item.get("fdType", item)  # a type under another name must not pass for any type
 
 
 def _column(name: str, fd_type: str | None) -> str:

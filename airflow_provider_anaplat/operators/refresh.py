@@ -161,7 +161,7 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
             try:
                 result = self.outcome(event, AnaplatDatasetRefreshTrigger.condition)
             except AirflowFailException:  # this refresh has ended; clearing the task asks for another
-                refresh.forget()
+                refresh.give_up()
                 raise
             if "utime" not in result:  # the task was looked at, which says nothing of the dataset
                 result = refresh.look().summary()

@@ -32,7 +32,7 @@ from airflow_provider_anaplat.triggers.base import (
     plain,
     result_of,
 )
-from airflow_provider_anaplat.waiting.wait import Wait, backoff, look
+from airflow_provider_anaplat.waiting.wait import Wait, backoff, check_pace, look
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
@@ -89,6 +89,10 @@ class AnaplatSensor(BaseSensorOperator):
         arguments = self._trigger_arguments()
         if not (self.deferrable and self.begin_in_triggerer and CAN_BEGIN_IN_TRIGGERER and is_json(arguments)):
             return
+        try:
+            self._check()
+        except (AirflowFailException, errors.AnaplatRequestError):
+            return  # nobody would say so in the triggerer; a worker fails with it
         self.start_from_trigger = True
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls=self.trigger.classpath(),
@@ -111,10 +115,7 @@ class AnaplatSensor(BaseSensorOperator):
         :raises AirflowFailException: a retry would meet the same mistake again
         """
         with no_useless_retry():
-            check_words(self, ("unknown_state", "probe"))
-            check_kinds(self)
-            if isinstance(self, NamesDataset):
-                self.check_dataset()
+            self._check()
             self.link(context, {})
             if self.deferrable:
                 self._defer()
@@ -153,6 +154,14 @@ class AnaplatSensor(BaseSensorOperator):
         except (errors.AnaplatError, AirflowFailException, AirflowSensorTimeout) as error:
             self._skip_if_never_fail(error)
             raise
+
+    def _check(self) -> None:
+        """See that the arguments can be right, before anything is sent."""
+        check_words(self, ("unknown_state", "probe"))
+        check_kinds(self)
+        check_pace(poke_interval=self.poke_interval)  # Airflow would let it be 0
+        if isinstance(self, NamesDataset):
+            self.check_dataset()
 
     def _defer(self) -> NoReturn:
         trigger = self.trigger(**self._trigger_arguments(), deadline=deadline_in(self.timeout))

@@ -264,7 +264,7 @@ class SqlTarget:
         same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
         [(missing,)] = self.session.rows(
             f"SELECT COUNT(*) FROM {names.stage} AS s "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {names.table} AS t WHERE {same})"
+            f"WHERE NOT EXISTS (SELECT 1 FROM {names.table} AS t WHERE {same}{self._dialect.now})"
         )
         if missing:
             raise AnaplatLoadError(

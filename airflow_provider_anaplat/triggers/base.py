@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
@@ -166,8 +166,8 @@ def deadline_in(seconds: float) -> float:
 
 
 def plain(value: Any) -> Any:
-    """Return an argument as the JSON that Airflow keeps of it: no tuple, no moment."""
-    if isinstance(value, list | tuple):
+    """Return an argument as the JSON that Airflow keeps of it: no tuple, no set, no moment."""
+    if isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping):
         return [plain(item) for item in value]
     return value.isoformat() if isinstance(value, datetime) else value
 

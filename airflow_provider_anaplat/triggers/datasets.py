@@ -16,6 +16,7 @@ from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
 from airflow_provider_anaplat.triggers.poller import Watch
 from airflow_provider_anaplat.waiting.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
 from airflow_provider_anaplat.waiting.states import SUCCESS_STATES, State, StateTable
+from airflow_provider_anaplat.waiting.wait import check_pace
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client.lookup import Lookup
@@ -85,7 +86,8 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     :param success_states: words that mean that an update succeeded
     :param anaplat_conn_id: id of the Airflow connection
     :param version: version of these arguments; those of older ones still load
-    :raises AnaplatRequestError: both ``ds_id`` and ``dataset`` are given, or none; or the words are no list
+    :raises AnaplatRequestError: both ``ds_id`` and ``dataset`` are given, or none; the interval is no number of
+        seconds above 0; or the words are no list
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     ) -> None:
         super().__init__()
         check_one_given(ds_id, dataset)  # no template stands here, and a DAG file's error is seen at once
+        check_pace(poll_interval=poll_interval)
         StateTable(success_states)  # of a text, each character would be a word
         self.ds_id = ds_id
         self.dataset = dataset

@@ -319,7 +319,9 @@ class SubscriptionsSent(Condition):
         plans = result.get("subscriptions") if isinstance(result, dict) else None
         if not isinstance(plans, list) or not all(isinstance(plan, dict) for plan in plans):
             return False
-        return [plan.get("scId") for plan in plans] == list(self.ids)
+        found = [plan.get("scId") for plan in plans]
+        # A set is in another order in the process that resumes.
+        return len(found) == len(self.ids) and all(sc_id in found for sc_id in self.ids)
 
     def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
         """Read what each plan says of its last send; one that failed is enough to end.

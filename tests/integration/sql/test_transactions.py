@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -349,3 +349,27 @@ def test_a_worker_that_dies_in_the_middle(
     assert load("run", **arguments)["alreadyLoaded"] is False
     assert stored(db) == (expected(arguments["mode"]) if existing else LOADED)
     assert set(db.tables()) <= {"sales", "anaplat_loads"}
+
+
+@pytest.mark.parametrize("db", ["postgres", "mysql-connector"], indirect=True)
+def test_rows_that_another_transaction_brings_meanwhile_have_arrived(db: Database, load: Any) -> None:
+    """Two DAG runs may update one table from one dataset."""
+    by_key = {"mode": "upsert", "key_columns": ["n"]}
+    load(**by_key)
+    db.run("CREATE TABLE same AS SELECT * FROM sales", "DELETE FROM sales")
+    with closing(db.connect()) as other, ThreadPoolExecutor(1) as pool:
+        other.cursor().execute("INSERT INTO sales SELECT * FROM same")
+        loading = pool.submit(load, **by_key)
+        wait_until(lambda: loading.done() or waits_for_a_lock(db))
+        other.commit()
+        assert loading.result()["rows"] == 30
+
+    assert stored(db) == LOADED
+
+
+def waits_for_a_lock(db: Database) -> bool:
+    waits = {
+        "postgres": "SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()",
+        "mysql": "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+    }
+    return bool(db.rows(waits[db.name]))

@@ -133,6 +133,15 @@ def test_what_does_not_appear_is_not_sent_again_by_the_attempt(run: Run, fault: 
     assert (run.sent, run.created) == (2, 1)
 
 
+def test_a_malformed_record_of_another_dataset_does_not_matter(run: Run) -> None:
+    other: Any = run.platform.platform.datasets[run.add(name="other")]
+    fields = other.fields()
+    other.fields = lambda: {**fields, "rowCount": -1, "utime": "noon"}
+    run.platform.inject("create_dataset", replies.reset(), after_act=True)
+    assert run.attempt().ds_id != other.ds_id
+    assert (run.sent, run.created) == (1, 2)
+
+
 def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) -> None:
     remembering.platform.inject("create_dataset", replies.reset(), after_act=True)
     remembering.platform.inject(

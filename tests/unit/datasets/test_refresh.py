@@ -129,6 +129,26 @@ def test_what_is_seen_is_not_sent_again_even_so(refresh: Any, simulator: Simulat
     assert asked(simulator) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(replies.reset(), AnaplatOutcomeUnknownError), (replies.refusal("busy", code=1012), AnaplatRefusedError)],
+)
+def test_a_store_that_fails_too_hides_no_failure(
+    simulator: Simulator, tmp_path: Path, answer: Any, error: type[Exception]
+) -> None:
+    """Of an error of the store's, Airflow would run the task again, and ask again if the note is gone."""
+
+    class Failing(FolderStateStore):
+        def delete(self, key: str) -> None:
+            super().delete(key)
+            raise RuntimeError("the API server did not answer")
+
+    client = AnaplatClient(simulator.url, simulator.token, max_retries=0)
+    simulator.inject("refresh_dataset", answer)
+    with pytest.raises(error):
+        Refresh(client, Failing(tmp_path), RefreshWish("ds1", pause=0)).ask()
+
+
 def test_a_refusal_is_forgotten(refresh: Any, simulator: Simulator) -> None:
     simulator.inject("refresh_dataset", replies.refusal("busy", code=1012))
     with pytest.raises(AnaplatRefusedError, match="busy"):
@@ -161,6 +181,22 @@ def test_without_memory_an_update_since_a_moment_counts(
     assert caplog.messages == [f"Dataset ds1 was updated at {dataset.utime}; this update counts"]
     assert asked(simulator) == 0
     forgetful(since=dataset.utime + timedelta(minutes=1)).ask()
+    assert asked(simulator) == 1
+
+
+@pytest.mark.parametrize("hours", [-2, 0, 2])
+def test_the_platforms_clock_decides_what_was_updated_since(
+    forgetful: Any, simulator: Simulator, dataset: StoredDataset, hours: int
+) -> None:
+    simulator.platform.clock_ahead = timedelta(hours=hours)
+    began = datetime.now(UTC)
+    dataset.utime = began + timedelta(hours=hours, minutes=30)
+    counted = forgetful(since=began).ask()
+    assert asked(simulator) == 0
+    assert timedelta(minutes=29) < dataset.utime - datetime.fromisoformat(counted.utime) < timedelta(minutes=31)
+
+    dataset.utime = began + timedelta(hours=hours, minutes=-30)
+    forgetful(since=began).ask()
     assert asked(simulator) == 1
 
 

@@ -132,7 +132,7 @@ def test_a_word_that_nobody_knows(run: Run, simulator: Simulator, kind: Any, nam
 
 NO_TEXT = [7, 7.5, True, b"x", ["x"], {"a": 1}, "\ud800"]
 NO_NUMBER = ["5", "", 7.5, True, b"5", [5], {}]
-NO_TRUTH = ["false", "", 0, 1, None, b"", []]
+NO_FLAG = ["False", "", 0, 1, None, b"", ["x"]]
 NO_LIST = ["x", "[]", 7, True, None, [7], ["u1", None], [["x"]]]
 OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     *[
@@ -156,7 +156,7 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     (AnaplatCreateUsersOperator, "batch_size", [*NO_NUMBER, None]),
     (AnaplatCreateUsersOperator, "user_property_type", ["x", "", "1.5", 7.5, True, b"1", [1], {}]),
     *[
-        (kind, name, NO_TRUTH)
+        (kind, name, NO_FLAG)
         for kind, name in [
             (AnaplatCallOperator, "repeatable"),
             (AnaplatCreateDatasetOperator, "wait_for_completion"),
@@ -183,6 +183,7 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
             (AnaplatSubscriptionSensor, "subscription_ids"),
         ]
     ],
+    (AnaplatSchemaCheckOperator, "allow_extra", NO_FLAG),
     (AnaplatListDatasetsOperator, "states", ["FINISHED", 7, True, [7], [None], [["x"]]]),
     (AnaplatDatasetTaskSensor, "task_status", ["", "None", 7, True, ["x"], {1: 2}]),
     *[(sensor, "ds_id", NO_TEXT) for sensor in (AnaplatDatasetTaskSensor, AnaplatDatasetFreshnessSensor)],
@@ -229,6 +230,14 @@ def test_a_name_of_a_table_that_holds_a_null_character(run: Run, simulator: Simu
 def test_a_pace_at_which_nobody_can_wait(run: Run, simulator: Simulator, kind: Any, name: str, pace: Any) -> None:
     with pytest.raises(AirflowFailException, match=f"{name} is .*above 0"):
         run(kind, **{name: pace})
+    assert simulator.ledger == []
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+@pytest.mark.parametrize("kind", SENSORS)
+def test_a_sensor_that_would_never_pause(run: Run, simulator: Simulator, kind: Any, deferrable: bool) -> None:
+    with pytest.raises(AirflowFailException, match=r"poke_interval is 0.0; .*above 0"):
+        run(kind, poke_interval=0, deferrable=deferrable)
     assert simulator.ledger == []
 
 

@@ -68,7 +68,10 @@ def test_names_that_come_twice_are_told_apart_as_in_an_export(simulator: Simulat
         check(["a"])
 
 
-@pytest.mark.parametrize("columns", [None, {}, [], "city", [{"fdType": "INT"}], [1], {"city": 3}])
+@pytest.mark.parametrize(
+    "columns",
+    [None, {}, [], "city", [{"fdType": "INT"}], [{"name": "city", "type": "INT"}], [1], {"city": 3}],
+)
 def test_what_describes_no_columns_is_refused_before_any_request(simulator: Simulator, columns: Any) -> None:
     with pytest.raises(AirflowFailException, match="columns is unusable"):
         check(columns)

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import json
 import re
+from collections import UserList
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from airflow_provider_anaplat.sensors.subscriptions import AnaplatSubscriptionSe
 from airflow_provider_anaplat.simulator import Simulator
 from airflow_provider_anaplat.triggers.base import CAN_BEGIN_IN_TRIGGERER
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
+from airflow_provider_anaplat.waiting.conditions import SubscriptionsSent
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WAITING: dict[str, Any] = {"task_id": "wait", "poke_interval": 0.05, "timeout": 30}
@@ -171,6 +173,21 @@ def test_a_plan_that_is_named_twice_is_one_plan(wait: Any, simulator: Simulator)
     assert [plan["scId"] for plan in found["subscriptions"]] == ["a"]
 
 
+# What a mapped task returns is a sequence of Airflow's own.
+@pytest.mark.parametrize(
+    "several", [{"a", "b"}, ("a", "b"), UserList(["a", "b"])], ids=["set", "tuple", "sequence"]
+)
+def test_plans_may_be_named_in_anything_that_holds_texts(wait: Any, simulator: Simulator, several: Any) -> None:
+    found = sent(wait, simulator, plan("a"), plan("b"), subscription_ids=several, success_states={"SUCCESS"})
+    assert sorted(plan["scId"] for plan in found["subscriptions"]) == ["a", "b"]
+
+
+def test_a_set_may_be_in_another_order_where_a_task_resumes() -> None:
+    condition = SubscriptionsSent(subscription_ids=["a", "b"], sent_after=NOON)
+    for found, is_result in [("ab", True), ("ba", True), ("a", False), ("aab", False), ("ac", False)]:
+        assert condition.is_result({"subscriptions": [{"scId": sc_id} for sc_id in found]}) is is_result
+
+
 def test_no_plan_is_no_success(wait: Any, simulator: Simulator) -> None:
     with pytest.raises(AirflowFailException, match="subscription_ids is empty"):
         sent(wait, simulator, plan("a"), subscription_ids=[])
@@ -251,3 +268,15 @@ def test_but_not_before_its_arguments_are_known() -> None:
     assert not late.start_from_trigger
     assert not among.start_from_trigger
     assert not AnaplatDatasetTaskSensor(**WAITING, ds_id="ds1", start_from_trigger=True).start_from_trigger
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [{"ds_id": 7}, {"dataset": "sales"}, {"probe": "Task"}, {"max_poll_failures": "10"}, {"poke_interval": 0}],
+)
+def test_nor_with_a_mistake_that_only_a_worker_would_name(mistake: dict[str, Any]) -> None:
+    given = {**WAITING, "ds_id": "ds1", "deferrable": True, "start_from_trigger": True, **mistake}
+    sensor = AnaplatDatasetTaskSensor(**given)
+    assert not sensor.start_from_trigger
+    with pytest.raises(AirflowFailException, match=next(iter(mistake))):
+        sensor.execute({})

@@ -207,3 +207,9 @@ def test_watchers_share_the_requests(simulator: Simulator, dataset: StoredDatase
 def test_a_text_is_no_list_of_words() -> None:
     with pytest.raises(AnaplatRequestError, match="must be lists of words"):
         AnaplatDatasetUpdatedTrigger(ds_id="ds1", success_states="FINISHED")
+
+
+@pytest.mark.parametrize("interval", [0, -1, "60", None, float("nan")])
+def test_nobody_watches_without_a_pause(interval: Any) -> None:
+    with pytest.raises(AnaplatRequestError, match=r"poll_interval is .*above 0"):
+        AnaplatDatasetUpdatedTrigger(ds_id="ds1", poll_interval=interval)
