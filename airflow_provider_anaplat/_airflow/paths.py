@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
+from airflow_provider_anaplat.client._http.redaction import without_userinfo
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.output.formats import WriteOptions
@@ -18,7 +19,9 @@ def path_of(path: Any) -> Any:
     if isinstance(path, str) and path.startswith("file://"):
         local = path.removeprefix("file://").removeprefix("localhost")
         if not local.startswith("/"):
-            raise AirflowFailException(f"{path} names a file of another host; a local one begins with file:///.")
+            raise AirflowFailException(
+                f"{without_userinfo(path)} names a file of another host; a local one begins with file:///."
+            )
         return Path(local)
     if isinstance(path, str) and "://" in path:
         from airflow_provider_anaplat._airflow.releases import ObjectStoragePath
@@ -28,7 +31,9 @@ def path_of(path: Any) -> Any:
             found.fs  # noqa: B018 - it tells whether there is one
         except ValueError as error:
             raise AirflowFailException(
-                f"{path} is no path: it must be one of a file system that Airflow knows ({error})."
+                without_userinfo(
+                    f"{path} is no path: it must be one of a file system that Airflow knows ({error})."
+                )
             ) from None
         return found
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "open"):

@@ -84,7 +84,12 @@ def test_an_option_that_cannot_work_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("url", "said"), [("nowhere://x.csv", "is no path"), ("file://elsewhere/x.csv", "another host")]
+    ("url", "said"),
+    [
+        ("nowhere://me:passw0rd@x.csv", "is no path"),
+        ("https://me:passw0rd@elsewhere/x.csv", "is no path"),
+        ("file://me:passw0rd@elsewhere/x.csv", "another host"),
+    ],
 )
 def test_a_url_that_names_no_place_is_an_error(
     simulator: Simulator, anaplat: Anaplat, url: str, said: str
@@ -92,6 +97,7 @@ def test_a_url_that_names_no_place_is_an_error(
     ended = anaplat("export", "numbers", url)
     assert ended.code == 2  # Airflow may print what it likes
     assert said in ended.err
+    assert "passw0rd" not in ended.out + ended.err
     assert simulator.ledger == []
 
 
