@@ -257,7 +257,7 @@ def test_the_example_is_green(airflow: WebAirflow, page: Page, tmp_path: Path) -
     page.goto(f"{airflow.url}/dags/anaplat_refresh/runs/{run_id}")
     for task_id in ("create_dataset", "wait_for_dataset", "export_parquet", "export_csv", "create_users"):
         row = page.get_by_role("row").filter(has=page.get_by_role("link", name=task_id, exact=True))
-        assert "Success" in row.inner_text()
+        row.get_by_text("Success").wait_for()  # until its words have come, the page shows their keys
     page.set_viewport_size({"width": 1200, "height": 600})
     page.get_by_role("button", name=re.compile("Show Graph")).click()
     page.locator(".react-flow__node").filter(has_text="create_users").wait_for()
