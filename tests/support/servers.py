@@ -32,10 +32,15 @@ def serving(handle: Handle, *, host: str = "127.0.0.1", tls: ssl.SSLContext | No
                     connection, _ = listener.accept()
                     threading.Thread(target=serve, args=[connection], daemon=True).start()
 
-        threading.Thread(target=accept, daemon=True).start()
-        yield listener.getsockname()[1]
-        with suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            with suppress(OSError):  # a system that cannot wake up who accepts
+                listener.shutdown(socket.SHUT_RDWR)
+                # Or it could take a connection of the next server, whose socket may get the same number.
+                accepting.join()
 
 
 def _secure(connection: socket.socket, tls: ssl.SSLContext) -> socket.socket:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import socket
-import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LONG
+from support.servers import read_request, serving
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
@@ -35,22 +34,12 @@ def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
     """A server that answers every request with these bytes, and what it was sent."""
     received: list[bytes] = []
 
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection:
-                received.append(connection.recv(65536))
-                connection.sendall(answer)
+    def handle(connection: socket.socket) -> None:
+        received.append(read_request(connection))
+        connection.sendall(answer)
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", received
-        listener.shutdown(socket.SHUT_RDWR)
-    thread.join(LONG)
+    with serving(handle) as port:
+        yield f"http://127.0.0.1:{port}", received
 
 
 @pytest.mark.parametrize(
