@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,9 +47,11 @@ def test_a_connection_in_airflows_database_can_be_named(
     simulator.platform.add_dataset("texts", TEXTS)
     migrate(tmp_path)
     home = {"AIRFLOW_HOME": str(tmp_path)}
-    host = ("--conn-host", simulator.url, "--conn-password", TOKEN)
-    subprocess.run([AIRFLOW, "connections", "add", "anaplat_default", "--conn-type", "anaplat", *host],
-                   env={**os.environ, **home}, check=True, capture_output=True)  # fmt: skip
+    with closing(sqlite3.connect(tmp_path / "airflow.db")) as database, database:
+        database.execute(
+            "INSERT INTO connection (conn_id, conn_type, host, password, is_encrypted, is_extra_encrypted)"
+            " VALUES ('anaplat_default', 'anaplat', ?, ?, FALSE, FALSE)", [simulator.url, TOKEN],
+        )  # fmt: skip
     ended = in_a_process(["datasets", "--conn-id", "anaplat_default", "--json"], home)
 
     assert (ended.code, ended.json[0]["name"]) == (0, "texts")
