@@ -380,7 +380,7 @@ class AnaplatClient(Extensions):
         records = self._transport.send(
             operation, operation.path, lambda answer: records_by_id(answer, key), json=json
         )
-        found = Lookup(records, lambda record: validated_record(kind, record, operation.name, record[key]), ids)
+        found = Lookup(records, lambda one: validated_record(kind, one, operation.name, one.get(key)), ids)
         found.clock_ahead = self._transport.clock_difference
         return found
 

@@ -83,7 +83,8 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
     """Return the records of an answer that is a list of them.
 
     :param answer: the HTTP answer
-    :param key: name of the field that holds a record's id; what has none is left out
+    :param key: name of the field that holds a record's id; a record without one stands under a text that tells so,
+        for whoever finds it by another field
     :raises AnaplatError: as :func:`read_payload`, and if the answer is no list
     """
     payload = read_payload(
@@ -92,8 +93,10 @@ def records_by_id(answer: Answer, key: str) -> dict[str, Any]:
     if not isinstance(payload, list):
         raise answer.error(AnaplatInvalidAnswerError, "the answer's `response` is not a list.")
     payload = without_echo(payload, answer.body, answer.secrets)
+    records = ((place, record) for place, record in enumerate(payload, 1) if isinstance(record, dict))
     return {
-        record[key]: record for record in payload if isinstance(record, dict) and isinstance(record.get(key), str)
+        found if isinstance(found := record.get(key), str) else f"(record {place}, without {key})": record
+        for place, record in records
     }
 
 

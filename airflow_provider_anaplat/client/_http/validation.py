@@ -89,7 +89,7 @@ def validated(kind: type[T], payload: Any, answer: Answer) -> T:
     return value
 
 
-def validated_record(kind: type[T], record: Any, operation: str, record_id: str) -> T:
+def validated_record(kind: type[T], record: Any, operation: str, record_id: object) -> T:
     """Return one record of an answer as the type that the contract gives it.
 
     :raises AnaplatInvalidAnswerError: it has another shape; the record and the first places where it differs

@@ -142,6 +142,16 @@ def test_a_malformed_record_of_another_dataset_does_not_matter(run: Run) -> None
     assert (run.sent, run.created) == (1, 2)
 
 
+@pytest.mark.parametrize("ds_id", [None, 7])
+def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, ds_id: Any) -> None:
+    there: Any = run.platform.platform.datasets[run.add()]
+    fields = there.fields()
+    there.fields = lambda: {**fields, "dsId": ds_id}
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"the record of {ds_id!r} .*: dsId: "):
+        run.attempt()
+    assert (run.sent, run.created) == (0, 1)
+
+
 def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) -> None:
     remembering.platform.inject("create_dataset", replies.reset(), after_act=True)
     remembering.platform.inject(
