@@ -23,6 +23,11 @@ os.environ.update(
     AIRFLOW__CORE__LOAD_EXAMPLES="False",
     AIRFLOW__CORE__DAGS_FOLDER=str(AIRFLOW_HOME / "dags"),
 )
+# Of what the tests start, `make coverage` measures what asks for it: a process takes longer and more memory then,
+# and those that Airflow forks would write into one file.
+if "PYTEST_XDIST_WORKER" in os.environ and "COVERAGE_PROCESS_CONFIG" in os.environ:
+    os.environ["ANAPLAT_TESTS_COVERAGE"] = os.environ.pop("COVERAGE_PROCESS_CONFIG")
+MEASURED = {"COVERAGE_PROCESS_CONFIG": os.environ.get("ANAPLAT_TESTS_COVERAGE", "")}
 for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name, None)
     os.environ.pop(name.upper(), None)
@@ -52,8 +57,6 @@ SHARED = {
 TOGETHER = {f"tests/{folder}/test_{name}.py": folder for folder, names in SHARED.items() for name in names}
 
 LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
-# Of a child process that `make coverage` leaves alone: it would write its own file, and take memory and time.
-NOT_MEASURED = {"COVERAGE_PROCESS_CONFIG": ""}
 
 # A slow machine is no failure. For a night: python -m pytest --hypothesis-profile=thorough tests/unit
 settings.register_profile("unhurried", deadline=None)

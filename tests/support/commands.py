@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from conftest import LONG
+from conftest import LONG, MEASURED
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
@@ -57,7 +57,7 @@ def in_a_process(
     """Run the console script itself."""
     done = subprocess.run(
         [script, *map(str, words)],
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **MEASURED, **(environment or {})},
         capture_output=True,
         stdin=subprocess.DEVNULL,
         text=True,
@@ -83,7 +83,9 @@ class Terminal:
             [SCRIPT, *map(str, words)],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=lambda: ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), **(environment or {})},
+            env={
+                **os.environ, **MEASURED, "TERM": "xterm-256color", "COLUMNS": str(columns), **(environment or {}),
+            },
         )  # fmt: skip
         os.close(theirs)
         self.raw = b""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import NOT_MEASURED, TEXTS, numbers
+from conftest import TEXTS, numbers
 from support.commands import Anaplat, in_a_process
 
 from airflow_provider_anaplat.simulator import Simulator, replies
@@ -173,9 +173,9 @@ def _small_files() -> None:
 
 def test_a_full_disk_is_named_and_nothing_is_left(simulator: Simulator, environment: None, tmp_path: Path) -> None:
     simulator.platform.add_dataset("numbers", numbers(50_000))
-    environment_of_it = {"PYTHONDONTWRITEBYTECODE": "1", **NOT_MEASURED}
+    writes_nothing_else = {"PYTHONDONTWRITEBYTECODE": "1", "COVERAGE_PROCESS_CONFIG": ""}
     ended = in_a_process(
-        ["export", "numbers", tmp_path / "numbers.csv"], environment_of_it, preexec_fn=_small_files
+        ["export", "numbers", tmp_path / "numbers.csv"], writes_nothing_else, preexec_fn=_small_files
     )
 
     assert ended.code == 7
