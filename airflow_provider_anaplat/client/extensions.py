@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 
 from airflow_provider_anaplat.client._http.checks import checked_path
 from airflow_provider_anaplat.client._http.outgoing import path_of
+from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.transport import Transport
 from airflow_provider_anaplat.client._http.validation import validated_answer, validated_echo
@@ -25,7 +26,7 @@ from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.client.models import Card, TaskStatus
 from airflow_provider_anaplat.client.operations import GET_USERS, LIST_CARDS, READ_CARD, Operation, TokenPlace
 from airflow_provider_anaplat.client.tasks import RefreshCall, TaskStatusCall, read_task
-from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 
 __all__ = [
     "Extensions",
@@ -95,6 +96,7 @@ class Extensions:
         :param ids: the one task's id (``taskId``)
         :param known: an earlier answer; it is read anew in any case
         :param call: how to ask, before what the client was given as ``task_status``
+        :raises AnaplatInvalidAnswerError: the answer speaks of another task
         """
         if len(ids) != 1:
             raise AnaplatRequestError(f"find_task: ids holds {len(ids)} ids and must hold one. Nothing was sent.")
@@ -102,9 +104,14 @@ class Extensions:
         how = TaskStatusCall.of(self._settings.task_status, call)
         operation = how.operation(task_id)
         path, params = checked_path(operation.path), how.params_for(task_id)
-        return Lookup(
-            {task_id: self._transport.send(operation, path, read_task, params=params)}, lambda task: task, ids
-        )
+        task = self._transport.send(operation, path, read_task, params=params)
+        if task.task_id not in (None, "", task_id):  # such as the last one, if the platform passes the id over
+            raise AnaplatInvalidAnswerError(
+                f"The platform was asked for task {task_id} and answers of {brief(repr(task.task_id))}. See that "
+                "task_status names the task as this deployment takes it.",
+                operation=operation.name,
+            )
+        return Lookup({task_id: task}, lambda task: task, ids)
 
     @overload
     def read_card(

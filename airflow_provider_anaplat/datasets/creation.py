@@ -16,6 +16,7 @@ from airflow_provider_anaplat.client.models import CreateDatasetRequest, Creatio
 from airflow_provider_anaplat.datasets import InDoubt
 from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
+    AnaplatDamagedStateError,
     AnaplatDatasetExistsError,
     AnaplatError,
     AnaplatNotSeenError,
@@ -117,9 +118,17 @@ class Creation:
     def _created_or_known(self, note: Any) -> CreationTask | list[str]:
         """Return what was created or, if only the intention was noted, the ids of the datasets of before.
 
-        :raises AnaplatDamagedStateError: it is about another name, by which nobody could find what was created
+        :raises AnaplatDamagedStateError: it is about another name, by which nobody could find what was created,
+            or another platform
         """
         noted = _created_or_known(note)
+        here = self._client.base_url
+        if note.get("platform", here) != here:  # the connection was corrected
+            raise AnaplatDamagedStateError(
+                f"An earlier attempt of this run has asked for a dataset of {note['platform']}, and the "
+                f"connection leads to {here} now. Nothing was sent. Trigger a new run to create it there; "
+                "or let the connection lead back, and clear the task."
+            )
         wished = note.get("wished", self._wished)
         if self._store is not None and not isinstance(noted, CreationTask) and wished != self._wished:
             raise damaged(self._store, _KEY, f"a dataset {wished} was asked for, and {self._wished} is wanted now")
@@ -228,7 +237,7 @@ class Creation:
 
     def _note(self, value: dict[str, Any]) -> None:
         if self._store is not None:
-            self._store.set(_KEY, value)
+            self._store.set(_KEY, {**value, "platform": self._client.base_url})
 
     def _note_created(self, task: CreationTask) -> None:
         """Remember the result also after success, for a task that is cleared."""

@@ -172,7 +172,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         with closing(self.client()) as client:
             source = self._source()
             store = self._store(context)
-            return Provisioning(client, UserLedger(store), rules).run(source)
+            return Provisioning(client, UserLedger(store, client.base_url), rules).run(source)
 
     def _rules(self) -> Rules:
         from airflow_provider_anaplat.users.provision import Rules

@@ -55,7 +55,8 @@ def rows_of(place: Place, names: Sequence[str]) -> Iterator[Row]:
 
 def _csv_rows(file: IO[bytes], names: tuple[str, ...]) -> Iterator[Row]:
     csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # many may grant a right
-    with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+    # A carriage return within a cell ends no line.
+    with io.TextIOWrapper(file, "utf-8-sig", newline="\n") as text:
         reader = csv.reader(_whole_lines(text), strict=True)
         try:
             _check_names(next(reader, []), names)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+from unicodedata import normalize
 
 from pydantic import ValidationError
 
 from airflow_provider_anaplat.client._http.redaction import without_half_characters
 from airflow_provider_anaplat.client.models import NewUser
 from airflow_provider_anaplat.errors import AnaplatInvalidUsersError, AnaplatSourceChangedError
-from airflow_provider_anaplat.users.sources import BadRow, UserSource
+from airflow_provider_anaplat.users.sources import BadRow, Row, UserSource
 from airflow_provider_anaplat.users.wording import SHOWN
 
 __all__ = [
     "CheckedUsers",
     "examined",
 ]
+
+# What a spreadsheet or a query leaves behind: the platform may trim it, or have another user of the same look.
+_STRAY = re.compile(r"\A[\s\ufeff\u200b-\u200f\u2060]|[\s\ufeff\u200b-\u200f\u2060]\Z|[\x00-\x1f\x7f-\x9f]")
 
 
 class CheckedUsers:
@@ -43,7 +48,7 @@ class CheckedUsers:
         :raises AnaplatSourceChangedError: at a user who was not checked, and if one who was checked is missing
         """
         waiting = set(self._checked)
-        for number, fields in self._source.rows():
+        for number, fields in self._rows_again():
             try:
                 user = None if isinstance(fields, BadRow) else NewUser.model_validate(fields)
                 waiting.remove(_hash(user))
@@ -55,6 +60,12 @@ class CheckedUsers:
             yield user
         if waiting:
             raise self._changed(f"{len(waiting):,} of the users that were checked are not there any more")
+
+    def _rows_again(self) -> Iterator[Row]:
+        try:
+            yield from self._source.rows()
+        except AnaplatInvalidUsersError as error:  # it says that none was sent, which is not known here
+            raise self._changed("it is no list of users any more") from error
 
     def _check(self) -> None:
         total = 0
@@ -105,11 +116,16 @@ def examined(source: UserSource) -> Iterator[tuple[NewUser | None, list[str]]]:
         if halves := _fields_with_halves(user):
             yield None, [_problem(place, name, "half of a character (an unpaired surrogate)") for name in halves]
             continue
-        if (first := first_place.setdefault(user.login_id, number)) == number:
-            yield user, []
-        else:
-            same = source.prefix.format(first).rstrip("., ")
-            yield user, [_problem(place, "loginId", f"the same as that of {same}")]
+        problem = _problem_of_id(user.login_id)
+        # The same letter can be one character, or a letter and an accent.
+        if (first := first_place.setdefault(normalize("NFC", user.login_id), number)) != number:
+            problem = f"the same as that of {source.prefix.format(first).rstrip('., ')}"
+        yield user, [_problem(place, "loginId", problem)] if problem else []
+
+
+def _problem_of_id(login_id: str) -> str:
+    stray = _STRAY.search(login_id)
+    return f"the character U+{ord(stray[0]):04X}, a space or invisible, where none belongs" if stray else ""
 
 
 def _fields_with_halves(user: NewUser) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.state import StateStore, damaged, read_note
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
 
 _KEY = "anaplat_users_{:06d}"
 _LAST_KEY = "anaplat_users"  # holds the number of the last batch that was begun, so that none is missing unnoticed
+_PLATFORM_KEY = "anaplat_users_platform"
 _STATES = ("in doubt", "created", "refused")  # the next batch takes the place of one that was refused
 
 
@@ -22,19 +24,23 @@ class UserLedger:
     Each batch is a value of its own in the store, so that what is written for it does not grow with their number.
 
     :param store: where it is kept from one attempt to the next; None keeps nothing
+    :param platform: address of the platform; None if what the store holds can be of this one alone
+    :raises AnaplatDamagedStateError: what was noted cannot be read, or is of another platform
 
     :ivar created: the loginIds that earlier attempts created, in their order
     :ivar batches: the number of batches that were created
     """
 
-    def __init__(self, store: StateStore | None) -> None:
+    def __init__(self, store: StateStore | None, platform: str | None = None) -> None:
         self._store = store
+        self._platform = platform
         self.created: dict[str, None] = {}
         self.batches = 0
         self._in_doubt: dict[int, list[str]] = {}
         self._next = 1
         if store is not None:
             self._read_all(store)
+            self._check_platform(store)
 
     @property
     def lasting(self) -> bool:
@@ -48,6 +54,8 @@ class UserLedger:
 
     def begin(self, login_ids: Sequence[str]) -> None:
         """Note that a batch is about to be sent."""
+        if self._store is not None and self._platform is not None and self._next == 1:
+            self._store.set(_PLATFORM_KEY, self._platform)
         self._write("in doubt", login_ids)
         if self._store is not None:
             self._store.set(_LAST_KEY, self._next)
@@ -97,6 +105,17 @@ class UserLedger:
             self._read(self._next, entry)
             self._next += 1
 
+    def _check_platform(self, store: StateStore) -> None:
+        """See that a connection that was corrected does not take users of the wrong platform for its own."""
+        noted = read_note(store, _PLATFORM_KEY, "address of a platform", _text)
+        if self._next > 1 and self._platform is not None and noted not in (None, self._platform):
+            raise AnaplatDamagedStateError(
+                f"Earlier attempts of this run have sent users to {noted}, and the connection leads to "
+                f"{self._platform} now. Nothing was sent. Trigger a new run to create the users there, with "
+                "existing_users='skip' if both are one platform; or let the connection lead back, and clear the "
+                "task."
+            )
+
     def _read_batch(self, store: StateStore) -> dict[str, Any] | None:
         return read_note(store, _KEY.format(self._next), "note of a batch of users", _batch)
 
@@ -118,6 +137,12 @@ def _batch(note: Any) -> dict[str, Any]:
     if state not in _STATES or not whole:
         raise ValueError("no note of a batch of users")
     return _entry(state, login_ids)
+
+
+def _text(note: Any) -> str:
+    if not isinstance(note, str):
+        raise TypeError("no text")
+    return note
 
 
 def _number(note: Any) -> int:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Literal, NoReturn, TypeVar
+from unicodedata import normalize
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.client.client import PasswordEncoding
 from airflow_provider_anaplat.client.models import NewUser
 from airflow_provider_anaplat.errors import (
     AnaplatError,
+    AnaplatInvalidAnswerError,
     AnaplatOutcomeUnknownError,
     AnaplatRefusedError,
     AnaplatRequestError,
@@ -173,7 +175,8 @@ class Provisioning:
     def _existing(self, login_ids: Sequence[str]) -> list[str]:
         size = self._rules.batch_size
         starts = range(0, len(login_ids), size)
-        return [found for start in starts for found in self._client.find_users(login_ids[start : start + size])]
+        parts = [login_ids[start : start + size] for start in starts]
+        return [login_id for part in parts for login_id in _as_asked(part, self._client.find_users(part))]
 
     def _create(self, batch: Sequence[NewUser]) -> None:
         """Create a batch; if it is refused, stop, or halve it until the offenders are known."""
@@ -271,6 +274,26 @@ class Provisioning:
             "out of the input, or set existing_users='skip', and clear the task. With progress_path, a retry "
             f"would go on from there. Created: {shown_of(self.created.login_ids, self.created.count)}"
         ) from error
+
+
+def _as_asked(asked: Sequence[str], found: Sequence[str]) -> list[str]:
+    """Return those of the loginIds asked for that were found: the platform may spell them as it has them.
+
+    :raises AnaplatInvalidAnswerError: others were found, so that the answer says nothing of these
+    """
+    exact = set(found)
+    folded = {_folded(login_id): login_id for login_id in exact.difference(asked)}
+    existing = [login_id for login_id in asked if login_id in exact or _folded(login_id) in folded]
+    if strangers := folded.keys() - map(_folded, asked):
+        raise AnaplatInvalidAnswerError(
+            f"The platform was asked which of {len(asked)} users exist, and names users that this task did not "
+            f"ask for: {shown_of([folded[one] for one in sorted(strangers)])}. Who exists is not known."
+        )
+    return existing
+
+
+def _folded(login_id: str) -> str:
+    return normalize("NFC", login_id).casefold()
 
 
 def _ids(users: Iterable[NewUser]) -> list[str]:

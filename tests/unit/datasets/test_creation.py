@@ -368,6 +368,17 @@ DEEP = [
 ]
 
 
+def test_what_was_created_on_another_platform_is_none_of_this_one(remembering: Run, tmp_path: Path) -> None:
+    remembering.attempt()
+    with Simulator() as other:
+        again = Run(other, tmp_path)
+        with pytest.raises(
+            AnaplatDamagedStateError, match=f"dataset of {remembering.platform.url}, .* {other.url}"
+        ):
+            again.attempt()
+        assert other.ledger == []
+
+
 @pytest.mark.parametrize(
     "note",
     [

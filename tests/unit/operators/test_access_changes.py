@@ -67,6 +67,17 @@ def datasets(connect: Connect, simulator: Simulator) -> dict[str, list[dict[str,
     return found
 
 
+@pytest.mark.parametrize("before", FORMATS)
+@pytest.mark.parametrize("name", ["a\rb\r\nc", "\r", "\ufeff a\x00\x0b\x85\u2028 "], ids=ascii)
+def test_a_name_of_any_characters_is_the_same_as_before(
+    datasets: Any, tmp_path: Path, before: str, name: str
+) -> None:
+    datasets["u1"] = [right(1, name=name, sources=[{"id": "g", "name": name}]), right(name)]
+    report(tmp_path / f"old.{before}")
+    result = report(tmp_path / f"new.{before}", compare_with=str(tmp_path / f"old.{before}"))
+    assert (result["gained"], result["lost"]) == (0, 0)
+
+
 @pytest.mark.parametrize("now", ["csv", "ndjson", "parquet"])
 @pytest.mark.parametrize("before", FORMATS)
 def test_gained_and_lost_whatever_the_formats(datasets: Any, tmp_path: Path, before: str, now: str) -> None:

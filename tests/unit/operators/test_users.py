@@ -39,6 +39,18 @@ def test_users_are_created_in_batches(connect: Connect, simulator: Simulator) ->
     assert len(simulator.platform.users) == 450
 
 
+def test_whoever_was_created_on_another_platform_is_not_counted_on_this_one(
+    connect: Connect, simulator: Simulator, tmp_path: Path
+) -> None:
+    connect(simulator)
+    create(people(2), progress_path=str(tmp_path))
+    with Simulator(token=simulator.token) as other:
+        connect(other)
+        with pytest.raises(AirflowFailException, match=f"users to {simulator.url}, and the connection leads to"):
+            create(people(2), progress_path=str(tmp_path))
+        assert other.ledger == []
+
+
 def test_every_field_of_the_contract(connect: Connect, simulator: Simulator) -> None:
     connect(simulator)
     user = {

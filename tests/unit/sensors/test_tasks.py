@@ -108,6 +108,14 @@ def test_the_result_counts_before_the_status(wait: Wait, simulator: Simulator, a
     assert wait(success_states=("FINISHED", "完成"))["taskId"] == "t/1"
 
 
+def test_an_answer_about_another_task_is_no_success(wait: Wait, simulator: Simulator) -> None:
+    simulator.platform.tasks["t/1"] = [{"taskId": "t/2", "status": "FINISHED", "result": None}]
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"task t/1 and answers of 't/2'.*task_status"):
+        wait()
+    simulator.platform.tasks["t/1"][0]["taskId"] = "t/1"
+    assert wait()["status"] == "FINISHED"
+
+
 def test_without_a_task_the_list_is_watched(wait: Wait, simulator: Simulator) -> None:
     simulator.platform.add_dataset("sales", TEXTS)
     assert wait(platform_task_id=None)["rowCount"] == 4
@@ -131,7 +139,7 @@ HEADER = {"path": "/public-api/data-source/{taskId}/columns", "method": "post", 
 def test_how_to_ask_comes_from_the_arguments_or_the_connection(
     wait: Wait, simulator: Simulator, connect: Connect
 ) -> None:
-    answer = replies.content(b'{"result": "ok", "response": {"taskId": "t/1", "status": "FINISHED"}}')
+    answer = replies.content(b'{"result": "ok", "response": {"taskId": "ds1", "status": "FINISHED"}}')
     simulator.inject("get_columns", answer, times=None)
 
     assert wait(platform_task_id="ds1", task_status=HEADER)["status"] == "FINISHED"

@@ -86,3 +86,28 @@ def test_batches_behind_one_that_was_in_doubt_keep_their_places(tmp_path: Path) 
 
     again = UserLedger(store)
     assert (sorted(again.created), again.in_doubt, again.batches) == (["ada", "blaise", "carl"], [], 3)
+
+
+def test_what_was_created_on_another_platform_is_not_created_on_this_one(tmp_path: Path) -> None:
+    store = FolderStateStore(tmp_path)
+    ledger = UserLedger(store, "https://staging")
+    ledger.begin(["ada"])
+    ledger.created_now(["ada"])
+
+    assert list(UserLedger(store, "https://staging").created) == ["ada"]
+    with pytest.raises(
+        AnaplatDamagedStateError, match="users to https://staging, and the connection leads to https://platform"
+    ):
+        UserLedger(store, "https://platform")
+
+
+def test_another_platform_is_none_where_nobody_was_created(tmp_path: Path) -> None:
+    store = FolderStateStore(tmp_path)
+    ledger = UserLedger(store, "https://plattform")
+    ledger.begin(["ada"])
+    ledger.refused()
+
+    ledger = UserLedger(store, "https://platform")
+    ledger.begin(["ada"])
+    ledger.created_now(["ada"])
+    assert list(UserLedger(store, "https://platform").created) == ["ada"]

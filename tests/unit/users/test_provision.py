@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,6 +217,38 @@ def test_existing_users_are_skipped(attempt: Attempts) -> None:
     assert (result["created"], result["skipped"], result["batches"]) == (3, 3, 2)
     assert result["loginIds"]["skipped"] == ["user1", "user2", "user5"]
     assert attempt.sent == [["user0", "user3"], ["user4"]]
+
+
+def existing(*login_ids: str) -> Fault:
+    return replies.content(json.dumps({"result": "ok", "response": {"userExist": login_ids}}).encode())
+
+
+def test_whoever_exists_in_another_spelling_exists(attempt: Attempts) -> None:
+    attempt.platform.inject("get_users", existing("USER1"))
+    result = attempt([{"loginId": "user0"}, {"loginId": "User1"}], existing_users="skip")
+    assert result["loginIds"]["skipped"] == ["User1"]
+    assert attempt.sent == [["user0"]]
+
+
+def test_two_spellings_are_two_users_where_the_platform_tells_them_apart(attempt: Attempts) -> None:
+    attempt.platform.inject("get_users", existing("user1"))
+    attempt([{"loginId": "USER1"}, {"loginId": "user1"}], existing_users="skip")
+    assert attempt.sent == [["USER1"]]
+
+
+def test_a_batch_in_doubt_that_was_created_in_another_spelling_is_not_sent_again(attempt: Attempts) -> None:
+    attempt.platform.inject("create_users", replies.reset(), after_act=True)
+    attempt.platform.inject("get_users", existing())
+    attempt.platform.inject("get_users", existing("USER0", "user1"))
+    assert attempt(existing_users="skip")["created"] == 6
+    assert len(attempt.sent) == 3
+
+
+def test_an_answer_about_others_says_nothing_of_who_exists(attempt: Attempts) -> None:
+    attempt.platform.inject("get_users", existing("someone"))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="did not ask for: someone"):
+        attempt(existing_users="skip")
+    assert attempt.sent == []
 
 
 def test_the_extension_is_not_called_unless_it_is_asked_for(attempt: Attempts) -> None:

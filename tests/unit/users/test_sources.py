@@ -283,6 +283,25 @@ def test_nobody_is_sent_who_was_not_checked(after: str, what: str, tmp_path: Pat
         list(users)
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        b"loginId,password\na,1\n\xff\xfe\n",
+        b'loginId,password\na,1\nb,"2',
+        b"loginId,secret\na,1\nb,2\n",
+        b"ada,hunter2\n",
+    ],
+    ids=["no UTF-8", "cut off", "other columns", "no header"],
+)
+def test_a_file_that_is_no_list_of_users_any_more_has_changed(after: bytes, tmp_path: Path) -> None:
+    (tmp_path / "u.csv").write_text("loginId,password\na,1\nb,2\n")
+    users = CheckedUsers(file_source(tmp_path / "u.csv"))
+    (tmp_path / "u.csv").write_bytes(after)
+    with pytest.raises(AnaplatSourceChangedError, match=r"u\.csv changed while it was read") as raised:
+        list(users)
+    assert "None was sent" not in str(raised.value)
+
+
 def test_another_order_is_no_change(tmp_path: Path) -> None:
     (tmp_path / "u.csv").write_text("loginId\na\nb\n")
     users = CheckedUsers(file_source(tmp_path / "u.csv"))
@@ -309,6 +328,30 @@ def test_a_file_is_not_read_at_once(name: str, tmp_path: Path) -> None:
 def test_a_list_keeps_its_numbers() -> None:
     with pytest.raises(AnaplatInvalidUsersError, match=r"users\[1\]\.name: Input should be a valid string"):
         CheckedUsers(ListSource([{"loginId": "a"}, {"loginId": "b", "name": 1}]))
+
+
+@pytest.mark.parametrize(
+    "login_id",
+    [" ada", "ada ", "ada\n", "\u3000ada", "ada\xa0", "\ufeffada", "ada\u200b", "a\x00da"],
+    ids=ascii,
+)
+def test_a_login_id_that_does_not_look_like_what_it_is_has_its_place(login_id: str) -> None:
+    with pytest.raises(
+        AnaplatInvalidUsersError, match=r"users\[1\]\.loginId: the character U\+[0-9A-F]{4}, a space"
+    ):
+        CheckedUsers(ListSource([{"loginId": "ada"}, {"loginId": login_id}]))
+
+
+def test_two_login_ids_that_look_the_same_are_the_same() -> None:
+    with pytest.raises(AnaplatInvalidUsersError, match=r"users\[1\]\.loginId: the same as that of users\[0\]"):
+        CheckedUsers(ListSource([{"loginId": "ren\xe9"}, {"loginId": "rene\u0301"}]))
+
+
+@pytest.mark.parametrize(
+    "login_id", ["Ada Lovelace", "ada@example.com", "张伟", "नमस्ते", "ada\u3000l", "👩\u200d💻"]
+)
+def test_any_other_login_id_passes(login_id: str) -> None:
+    assert [user.login_id for user in CheckedUsers(ListSource([{"loginId": login_id}]))] == [login_id]
 
 
 def test_the_rows_of_a_query_are_counted_from_one() -> None:
