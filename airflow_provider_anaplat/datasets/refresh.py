@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -76,12 +76,14 @@ class Asked:
         whose end is the status alone
     :param task_id: the platform's id of the update, if its answer names one
     :param accepted: whether the platform has accepted the request, or was not asked
+    :param platform: address of the platform that was asked
     """
 
     dataset: dict[str, Any]
     utime: str | None
     task_id: str | None = None
     accepted: bool = False
+    platform: str | None = None
 
 
 class Refresh:
@@ -142,6 +144,9 @@ class Refresh:
         asked = read_note(self._store, _KEY, "note of a refresh", _asked)
         if asked is None or asked.dataset["dsId"] != self._wish.ds_id:
             return None
+        if asked.platform not in (None, self._client.base_url):
+            log.info("An earlier attempt has asked %s; the connection leads elsewhere now", asked.platform)
+            return None
         log.info("An earlier attempt has asked for the refresh of dataset %s", self._wish.ds_id)
         if not asked.accepted:
             self._find_update(
@@ -200,6 +205,7 @@ class Refresh:
         return self._note(Asked(asked.dataset, asked.utime, task_id, accepted=True))
 
     def _note(self, asked: Asked) -> Asked:
+        asked = replace(asked, platform=self._client.base_url)
         if self._store is not None:
             self._store.set(_KEY, asdict(asked))
         return asked
@@ -251,6 +257,7 @@ def _asked(note: Any) -> Asked:
     shown = Dataset.model_validate(asked.dataset).summary()
     if asdict(asked) != note or shown != asked.dataset or asked.utime not in (None, shown["utime"]):
         raise ValueError("no refresh")
-    if not isinstance(asked.task_id, str | None) or not isinstance(asked.accepted, bool):
+    texts = isinstance(asked.task_id, str | None) and isinstance(asked.platform, str | None)
+    if not texts or not isinstance(asked.accepted, bool):
         raise TypeError("no refresh")
     return asked

@@ -252,6 +252,7 @@ NOTED: dict[str, Any] = {
     "utime": "2026-03-01 12:00:00+0000",
     "task_id": None,
     "accepted": True,
+    "platform": None,
 }  # fmt: skip
 
 
@@ -309,6 +310,15 @@ def test_a_whole_note_is_one_of_this_refresh_or_of_none(
     assert refresh().ask() == Asked(**NOTED)
     assert asked(simulator) == 0
     assert refresh(ds_id="ds2").ask().dataset["dsId"] == "ds2"
+
+
+def test_what_another_platform_was_asked_for_is_asked_for_on_this_one(
+    refresh: Any, simulator: Simulator, tmp_path: Path
+) -> None:
+    (tmp_path / "anaplat_refresh.json").write_text(with_({"platform": "http://wrong.example"}))
+
+    assert refresh().ask().platform == simulator.url
+    assert asked(simulator) == 1
 
 
 NOON, LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:00:05Z"
