@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import polars as pl
@@ -96,7 +97,7 @@ class _Bulk:
             for height, data in batches:
                 _check_taken(table, self.put(session, statement, data), height)
 
-        feed(rendered(), put, ahead=2)
+        feed(rendered(), put, ahead=2, interrupt=session.interrupt)
         return rows
 
 
@@ -237,8 +238,12 @@ _LOAD_DATA = _Bulk(
 
 # By the name of the package that a connection's class comes from.
 _DRIVERS = {
-    "psycopg": Driver(POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg, 20_000, 4 << 20)),
-    "psycopg2": Driver(POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg2, 20_000, 4 << 20)),
+    "psycopg": Driver(
+        POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg, 20_000, 4 << 20), interrupt=methodcaller("cancel")
+    ),
+    "psycopg2": Driver(
+        POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg2, 20_000, 4 << 20), interrupt=methodcaller("cancel")
+    ),
     "MySQLdb": Driver(MYSQL, _INSERT, prepare=_prepare_mysqlclient),
     "mysql": Driver(MYSQL, _INSERT, percent="%(percent)%", named=True, prepare=_prepare_mysql),
     "sqlite3": Driver(SQLITE, _insert_into_sqlite, placeholder="?", percent="%", prepare=_prepare_sqlite),
