@@ -231,6 +231,35 @@ def test_what_other_runs_have_appended_to_a_table_that_was_dropped_is_appended_a
     assert len(stored(each)) == 60
 
 
+@pytest.mark.parametrize("table_is_there", [True, False], ids=["there", "dropped"])
+def test_what_was_appended_to_a_table_that_was_replaced_is_appended_again(
+    each: Database, load: Any, table_is_there: bool
+) -> None:
+    """Of a DAG that replaces the rows of a table and then appends to it, both tasks may be cleared."""
+    load("run", mode="append", table="other")
+    for _ in range(2):
+        load("run", mode="replace", max_rows=10)
+        assert load("run", mode="append")["alreadyLoaded"] is False
+        assert len(stored(each)) == 40
+        assert load("run", mode="append")["alreadyLoaded"] is True
+        if not table_is_there:
+            each.run("DROP TABLE sales")
+
+    assert load("run", mode="append", table="other")["alreadyLoaded"] is True
+
+
+def test_what_was_appended_stays_where_a_replacement_failed(
+    each: Database, load: Any, simulator: Simulator
+) -> None:
+    load("run", mode="append")
+    simulator.inject("read_rows", replies.http_status(500), when=third_page)
+    with pytest.raises(AnaplatServerError):
+        load("run", mode="replace", **SLOWLY)
+
+    assert load("run", mode="append")["alreadyLoaded"] is True
+    assert stored(each) == LOADED
+
+
 def test_a_worker_that_dies_when_it_has_created_the_table_again(
     each: Database, load: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
