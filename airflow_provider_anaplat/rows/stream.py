@@ -136,5 +136,7 @@ class RowStream:
                 f"df_type={df_type!r} needs {error.name}, which is not installed; install it, or take "
                 "df_type='polars'."
             ) from None
-        table = pyarrow.RecordBatchReader.from_stream(self).read_all()
+        # Batch by batch: an error that goes through Arrow's stream becomes one of pyarrow's.
+        batches = map(pyarrow.record_batch, self._batches())
+        table = pyarrow.Table.from_batches(batches, pyarrow.schema(arrow_schema(self.columns)))
         return table if df_type == "arrow" else table.to_pandas(types_mapper=pandas.ArrowDtype)
