@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from io import BytesIO
@@ -20,6 +21,8 @@ from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 __all__ = [
     "RowStream",
 ]
+
+log = logging.getLogger(__name__)
 
 
 class RowStream:
@@ -87,6 +90,11 @@ class RowStream:
                 row += frame.height
                 del page
                 yield caster.cast(frame, first_row)
+        if caster.lost_cells:
+            log.warning(
+                "Dataset %s: %d cells did not fit their column's type and were read as null",
+                self._query.ds_id, caster.lost_cells,
+            )  # fmt: skip
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface; each field's metadata describes its column."""

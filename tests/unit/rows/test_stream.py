@@ -143,13 +143,16 @@ def test_a_dataframe_fails_with_the_errors_of_an_export(
         client.get_df("ds2", df_type)
 
 
-def test_a_cell_that_does_not_fit_is_an_error_or_null(client: AnaplatClient, simulator: Simulator) -> None:
+def test_a_cell_that_does_not_fit_is_an_error_or_null(
+    client: AnaplatClient, simulator: Simulator, caplog: pytest.LogCaptureFixture
+) -> None:
     simulator.platform.add_dataset("odd", Table.of_rows([("n", "LONG")], [["1"], ["two"]]))
 
     with pytest.raises(AnaplatCellError, match="two"):
         client.get_df("ds1")
 
     assert client.get_df("ds1", on_cast_error="null").rows() == [(1,), (None,)]
+    assert "Dataset ds1: 1 cells did not fit their column's type and were read as null" in caplog.text
 
 
 @pytest.mark.parametrize("to", ["a file", "code"])
