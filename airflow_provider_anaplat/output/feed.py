@@ -15,7 +15,7 @@ __all__ = [
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_LOOKS = 0.1  # at whether the other side is still there
-_SECONDS_BETWEEN_INTERRUPTS = 1.0  # one may come just before what it is meant for
+_SECONDS_BEFORE_AN_INTERRUPT = 0.5  # mostly, the consumer ends by itself
 
 
 class _Stopped(Exception):  # noqa: N818 - ends the consumer, and nobody else sees it
@@ -36,7 +36,7 @@ def feed(
 
     :param ahead: items that wait at most
     :param interrupt: breaks off what the consumer may be waiting for, once nobody wants it any more; it is called
-        again until the consumer has ended
+        again until the consumer has ended, since it may come just before what it is meant for
     :raises Exception: what producing the items raised, or what the consumer raised
     """
     waiting: queue.SimpleQueue[T | None] = queue.SimpleQueue()
@@ -52,9 +52,8 @@ def feed(
             consumer.result()
         finally:
             stopped.set()
-            while not consumer.done():
+            while wait([consumer], _SECONDS_BEFORE_AN_INTERRUPT).not_done:
                 interrupt()
-                wait([consumer], _SECONDS_BETWEEN_INTERRUPTS)
 
 
 def _has_room(room: threading.Semaphore, consumer: Future[None]) -> bool:
