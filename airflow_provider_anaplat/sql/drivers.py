@@ -206,7 +206,9 @@ def _prepare_mysql(connection: Any) -> None:
     with closing(connection.cursor()) as cursor:
         cursor.execute("SET NAMES utf8mb4")  # what is sent as text is UTF-8
         cursor.execute(
-            "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
+            "SET SESSION sql_mode = CONCAT_WS(',', "
+            # MariaDB would make each empty text null; it gives way to a mode that is set anyway.
+            "NULLIF(REPLACE(@@SESSION.sql_mode, 'EMPTY_STRING_IS_NULL', 'STRICT_ALL_TABLES'), ''), "
             "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES')"
         )
         # The server keeps that many warnings; none of them may be a mere note, which would take a warning's place.
