@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 __all__ = [
@@ -15,19 +15,28 @@ __all__ = [
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_LOOKS = 0.1  # at whether the other side is still there
+_SECONDS_BEFORE_AN_INTERRUPT = 0.5  # mostly, the consumer ends by itself
 
 
 class _Stopped(Exception):  # noqa: N818 - ends the consumer, and nobody else sees it
     """The producer gave up."""
 
 
-def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None], *, ahead: int = 1) -> None:
+def feed(
+    items: Iterator[T],
+    consume: Callable[[Iterator[T]], None],
+    *,
+    ahead: int = 1,
+    interrupt: Callable[[], object] = lambda: None,
+) -> None:
     """Let a consumer pull items in a thread of its own, while this thread produces them.
 
     No item is produced while as many wait between the two as may. Nothing that follows an exception in this thread
     waits for the consumer's consent: a second signal may come at any moment.
 
     :param ahead: items that wait at most
+    :param interrupt: breaks off what the consumer may be waiting for, once nobody wants it any more; it is called
+        again until the consumer has ended, since it may come just before what it is meant for
     :raises Exception: what producing the items raised, or what the consumer raised
     """
     waiting: queue.SimpleQueue[T | None] = queue.SimpleQueue()
@@ -43,6 +52,8 @@ def feed(items: Iterator[T], consume: Callable[[Iterator[T]], None], *, ahead: i
             consumer.result()
         finally:
             stopped.set()
+            while wait([consumer], _SECONDS_BEFORE_AN_INTERRUPT).not_done:
+                interrupt()
 
 
 def _has_room(room: threading.Semaphore, consumer: Future[None]) -> bool:
@@ -58,11 +69,11 @@ def _pulled(
     waiting: queue.SimpleQueue[T | None], room: threading.Semaphore, stopped: threading.Event
 ) -> Iterator[T]:
     while True:
+        if stopped.is_set():
+            raise _Stopped
         try:
             item = waiting.get(timeout=_SECONDS_BETWEEN_LOOKS)
         except queue.Empty:
-            if stopped.is_set():
-                raise _Stopped from None
             continue
         if item is None:
             return

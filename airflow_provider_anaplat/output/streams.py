@@ -92,6 +92,9 @@ COMPRESSIONS = (".gz", ".zst")
 # Of ISA-L: in a tenth of the time that level 6 of zlib takes, files a twentieth larger. One more is twice as slow.
 _GZIP_LEVEL = 2
 _GZIP_WINDOW = 31  # the largest, with gzip's header and trailer
+# Of Zstandard, whatever the machine has: each takes some 12 MB, which no budget knows of. One for each of 64 cores
+# would take 760 MB where a container may use two of them.
+_ZSTD_THREADS = 2
 
 
 @contextmanager
@@ -112,7 +115,7 @@ def compressed(file: Writable, compression: str) -> Iterator[Writable]:
     elif compression == ".zst":
         import zstandard
 
-        squeezed = zstandard.ZstdCompressor(threads=-1).stream_writer(as_file(file), closefd=False)
+        squeezed = zstandard.ZstdCompressor(threads=_ZSTD_THREADS).stream_writer(as_file(file), closefd=False)
         with squeezed, _beside(squeezed.write) as write:
             yield Output(write)
     else:

@@ -48,12 +48,14 @@ class Budget:
     ) -> None:
         if memory_mb < LEAST_MB:
             raise AnaplatRequestError(f"memory_mb is {memory_mb}; it must be at least {LEAST_MB}.")
-        page_bytes = max(_LEAST_PAGE, (memory_mb - _BASE_MB) * MEGABYTE // (concurrency + copies))
+        room = (memory_mb - _BASE_MB) * MEGABYTE
+        page_bytes = max(_LEAST_PAGE, room // (concurrency + copies))
         self.most_bytes = min(page_bytes * 3 // 2, max_answer_mb * MEGABYTE)
         self._page_bytes = min(page_bytes, self.most_bytes * 2 // 3)
         self._for_rows = self._page_bytes
         self._page_size = page_size
-        self._in_flight = concurrency * self._page_bytes
+        # Fewer than `concurrency` where pages cannot be small enough.
+        self._in_flight = min(concurrency * self._page_bytes, room - copies * self._page_bytes)
         self.bytes_read = 0
         self.most_rows = 0
         self._lock = threading.Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from io import BytesIO
@@ -20,6 +21,8 @@ from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 __all__ = [
     "RowStream",
 ]
+
+log = logging.getLogger(__name__)
 
 
 class RowStream:
@@ -87,6 +90,11 @@ class RowStream:
                 row += frame.height
                 del page
                 yield caster.cast(frame, first_row)
+        if caster.lost_cells:
+            log.warning(
+                "Dataset %s: %d cells did not fit their column's type and were read as null",
+                self._query.ds_id, caster.lost_cells,
+            )  # fmt: skip
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the rows as a stream of Arrow's C interface; each field's metadata describes its column."""
@@ -136,5 +144,7 @@ class RowStream:
                 f"df_type={df_type!r} needs {error.name}, which is not installed; install it, or take "
                 "df_type='polars'."
             ) from None
-        table = pyarrow.RecordBatchReader.from_stream(self).read_all()
+        # Batch by batch: an error that goes through Arrow's stream becomes one of pyarrow's.
+        batches = map(pyarrow.record_batch, self._batches())
+        table = pyarrow.Table.from_batches(batches, pyarrow.schema(arrow_schema(self.columns)))
         return table if df_type == "arrow" else table.to_pandas(types_mapper=pandas.ArrowDtype)

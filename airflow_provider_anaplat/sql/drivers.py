@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import polars as pl
@@ -96,7 +97,7 @@ class _Bulk:
             for height, data in batches:
                 _check_taken(table, self.put(session, statement, data), height)
 
-        feed(rendered(), put, ahead=2)
+        feed(rendered(), put, ahead=2, interrupt=session.interrupt)
         return rows
 
 
@@ -205,7 +206,9 @@ def _prepare_mysql(connection: Any) -> None:
     with closing(connection.cursor()) as cursor:
         cursor.execute("SET NAMES utf8mb4")  # what is sent as text is UTF-8
         cursor.execute(
-            "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), "
+            "SET SESSION sql_mode = CONCAT_WS(',', "
+            # MariaDB would make each empty text null; it gives way to a mode that is set anyway.
+            "NULLIF(REPLACE(@@SESSION.sql_mode, 'EMPTY_STRING_IS_NULL', 'STRICT_ALL_TABLES'), ''), "
             "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_BACKSLASH_ESCAPES')"
         )
         # The server keeps that many warnings; none of them may be a mere note, which would take a warning's place.
@@ -237,8 +240,12 @@ _LOAD_DATA = _Bulk(
 
 # By the name of the package that a connection's class comes from.
 _DRIVERS = {
-    "psycopg": Driver(POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg, 20_000, 4 << 20)),
-    "psycopg2": Driver(POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg2, 20_000, 4 << 20)),
+    "psycopg": Driver(
+        POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg, 20_000, 4 << 20), interrupt=methodcaller("cancel")
+    ),
+    "psycopg2": Driver(
+        POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg2, 20_000, 4 << 20), interrupt=methodcaller("cancel")
+    ),
     "MySQLdb": Driver(MYSQL, _INSERT, prepare=_prepare_mysqlclient),
     "mysql": Driver(MYSQL, _INSERT, percent="%(percent)%", named=True, prepare=_prepare_mysql),
     "sqlite3": Driver(SQLITE, _insert_into_sqlite, placeholder="?", percent="%", prepare=_prepare_sqlite),

@@ -169,14 +169,6 @@ class LoadLedger(_Lines):
         """Add the line, within the transaction of the load; another load of the same task waits for its end."""
         self.insert(**self._key._asdict(), target=self._target, **_values(load))
 
-    def forget_dropped(self) -> None:
-        """Delete the lines of all loads into a table that is created now: they are of one that was dropped."""
-        self._session.run(
-            f"DELETE FROM {self._table} WHERE {self._quoted['target']} = {PARAMETER} "
-            f"AND {self._quoted['load_id']} <> {PARAMETER}",
-            [self._target, _note_id(self._target)],
-        )
-
     def set_rows(self, rows: int) -> None:
         """Set the number of rows, when all are loaded."""
         self.update(row_count=rows)
@@ -230,6 +222,16 @@ class TableNote(_Lines):
         if self.exists():
             with self._session.transaction():
                 self.update(fingerprint=None)
+
+    def forget_appended(self) -> None:
+        """Delete the lines of all loads whose rows are no longer in the table: it was dropped, or is replaced.
+
+        By their keys: in MySQL, to look for them by the table's name would lock the lines of all tables.
+        """
+        load_id, target = self._quoted["load_id"], self._quoted["target"]
+        query = f"SELECT {load_id} FROM {self._table} WHERE {target} = {PARAMETER} AND {load_id} <> {PARAMETER}"
+        for (found,) in self._session.rows(query, [self._target, self._load_id]):
+            self._session.run(f"DELETE FROM {self._table} WHERE {self._identity}", [found])
 
     def _is_there(self) -> bool:
         return bool(self._session.rows(f"SELECT 1 FROM {self._table} WHERE {self._identity}", [self._load_id]))

@@ -108,6 +108,13 @@ class Session:
         except self.driver.error as error:
             log.warning("The roll-back failed, so it is left to the database: %s", said(error))
 
+    def interrupt(self) -> None:
+        """Break off the statement that another thread runs: it may wait for a lock that nobody gives up."""
+        try:
+            self.driver.interrupt(self.connection)
+        except self.driver.error as error:
+            log.warning("A statement could not be broken off: %s", said(error))
+
     @contextmanager
     def refusals(self, doing: str) -> Iterator[None]:
         """Turn what the database says into an error that says what it was about.
@@ -262,6 +269,7 @@ class Driver:
     :param percent: stands for a percent sign in a statement that has values
     :param named: whether it stands for one only if the values have names
     :param prepare: sets a new connection up
+    :param interrupt: breaks off the statement that another thread runs; nothing, if the module cannot
     :param error: base of the module's exceptions
     """
 
@@ -271,6 +279,7 @@ class Driver:
     percent: str = "%%"
     named: bool = False
     prepare: Callable[[Any], None] = lambda _: None
+    interrupt: Callable[[Any], None] = lambda _: None
     error: type[Exception] = Exception
 
 

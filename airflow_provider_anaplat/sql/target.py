@@ -136,7 +136,7 @@ class SqlTarget:
             with self._dialect.alone(self.session, self.schema, self.table):
                 if not self._exists():  # else another load has just created it
                     if self._ledger is not None:
-                        self._ledger.forget_dropped()  # before: a worker may die after it; CREATE commits it
+                        self._note.forget_appended()  # before: a worker may die after it; CREATE commits it
                     self.session.run(self._dialect.create_table(self._name, columns, ()))
             self._load_existing(frames, reader, list(columns))
         else:
@@ -168,12 +168,12 @@ class SqlTarget:
         with self.session.transaction():
             if create:
                 self.session.run(create)
-            if self._ledger is not None:
-                if new:
-                    self._ledger.forget_dropped()
-                self._ledger.add(_recorded(reader, 0))
             if self.mode == "replace" and not new:
                 self._empty()
+            if noted and (new or self.mode == "replace"):
+                self._note.forget_appended()
+            if self._ledger is not None:
+                self._ledger.add(_recorded(reader, 0))
             rows = (
                 self._merge(frames, names) if self.mode == "upsert" else self._insert(frames, names, names.table)
             )

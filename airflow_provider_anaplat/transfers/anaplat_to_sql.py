@@ -39,7 +39,7 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     A task that is run again replaces or updates with the same end. With ``append``, a line in the table
     ``anaplat_loads``, beside the one that is loaded, says which task instances (DAG, run, task, map index) have
     loaded: run again or cleared, they load nothing and return what the line says. To load again, delete the line
-    or start another DAG run.
+    or start another DAG run. ``replace`` deletes the lines of its table with the rows.
 
     How the rows are read, :class:`AnaplatRowsOperator` says.
 

@@ -117,6 +117,20 @@ def test_texts_survive_a_connection_of_another_encoding(
     assert mysql.rows("SELECT name FROM sales ORDER BY id") == [(text,) for text in TEXTS]
 
 
+@pytest.mark.parametrize("local_infile", [False, True])
+def test_an_empty_text_stays_one_where_a_server_would_make_it_null(
+    mysql: Database, load: Any, simulator: Simulator, hook_params: dict[str, Any], local_infile: bool
+) -> None:
+    """MariaDB has a mode for those who come from Oracle."""
+    if "MariaDB" not in mysql.rows("SELECT VERSION()")[0][0]:
+        pytest.skip("MySQL has no such mode")
+    mode = "SET sql_mode = 'ORACLE,EMPTY_STRING_IS_NULL'"
+    hook_params.update(local_infile=local_infile, init_command=mode)
+    simulator.platform.add_dataset("texts", keyed((1, ""), (2, None)))
+    load()
+    assert mysql.rows("SELECT name FROM sales ORDER BY id") == [("",), (None,)]
+
+
 def test_texts_that_are_the_only_column(each: Database, load: Any, simulator: Simulator) -> None:
     simulator.platform.add_dataset("texts", Table.of_rows([("text", "STRING")], [[text] for text in TEXTS]))
     load()

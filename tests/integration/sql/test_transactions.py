@@ -9,15 +9,21 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from conftest import numbers
+from conftest import LONG, numbers
 from support.databases import Database
 from support.running import WarmAirflow, wait_until
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
-from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatDatasetChangedError, AnaplatLoadError
+from airflow_provider_anaplat.errors import (
+    AnaplatCellError,
+    AnaplatDatasetChangedError,
+    AnaplatLoadError,
+    AnaplatServerError,
+)
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
 from airflow_provider_anaplat.sql.target import SqlTarget
 
@@ -225,6 +231,35 @@ def test_what_other_runs_have_appended_to_a_table_that_was_dropped_is_appended_a
     assert len(stored(each)) == 60
 
 
+@pytest.mark.parametrize("table_is_there", [True, False], ids=["there", "dropped"])
+def test_what_was_appended_to_a_table_that_was_replaced_is_appended_again(
+    each: Database, load: Any, table_is_there: bool
+) -> None:
+    """Of a DAG that replaces the rows of a table and then appends to it, both tasks may be cleared."""
+    load("run", mode="append", table="other")
+    for _ in range(2):
+        load("run", mode="replace", max_rows=10)
+        assert load("run", mode="append")["alreadyLoaded"] is False
+        assert len(stored(each)) == 40
+        assert load("run", mode="append")["alreadyLoaded"] is True
+        if not table_is_there:
+            each.run("DROP TABLE sales")
+
+    assert load("run", mode="append", table="other")["alreadyLoaded"] is True
+
+
+def test_what_was_appended_stays_where_a_replacement_failed(
+    each: Database, load: Any, simulator: Simulator
+) -> None:
+    load("run", mode="append")
+    simulator.inject("read_rows", replies.http_status(500), when=third_page)
+    with pytest.raises(AnaplatServerError):
+        load("run", mode="replace", **SLOWLY)
+
+    assert load("run", mode="append")["alreadyLoaded"] is True
+    assert stored(each) == LOADED
+
+
 def test_a_worker_that_dies_when_it_has_created_the_table_again(
     each: Database, load: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,6 +400,23 @@ def test_rows_that_another_transaction_brings_meanwhile_have_arrived(db: Databas
         assert loading.result()["rows"] == 30
 
     assert stored(db) == LOADED
+
+
+def test_a_load_that_fails_does_not_wait_for_a_lock(postgres: Database, load: Any, simulator: Simulator) -> None:
+    """Rows wait for it in a thread, while the task fails or its time-out ends it."""
+    old_table(postgres)
+    go_on = threading.Event()
+    refused = replies.Fault(lambda _: replace(replies.failure("gone"), held_by=go_on))
+    simulator.inject("read_rows", refused, when=third_page)
+    with ThreadPoolExecutor(1) as pool, closing(postgres.connect()) as other:
+        other.cursor().execute("LOCK TABLE sales IN SHARE MODE")
+        loading = pool.submit(load, **SLOWLY, mode="append")
+        wait_until(lambda: loading.done() or (waits_for_a_lock(postgres) and asked_for_third_page(simulator)()))
+        go_on.set()
+        with pytest.raises(AnaplatServerError, match="gone"):
+            loading.result(LONG)
+
+    assert stored(postgres) == OLD
 
 
 def waits_for_a_lock(db: Database) -> bool:

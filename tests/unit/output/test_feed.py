@@ -96,3 +96,40 @@ def test_a_consumer_that_waits_for_long_is_no_dead_lock() -> None:
 
     with pytest.raises(KeyError, match="first"):
         feed(produce(), consume)
+
+
+def test_what_a_consumer_waits_for_is_broken_off_until_it_has_ended() -> None:
+    interrupts = threading.Semaphore(0)
+
+    def consume(items: Iterator[int]) -> None:
+        next(items)
+        for _ in range(2):  # the first may come too early
+            assert interrupts.acquire(timeout=LONG)
+
+    def produce() -> Iterator[int]:
+        yield 1
+        raise KeyError("the producer's own")
+
+    with pytest.raises(KeyError, match="the producer's own"):
+        feed(produce(), consume, interrupt=interrupts.release)
+
+
+def test_no_item_that_waits_is_taken_once_the_producer_gave_up() -> None:
+    taken: list[int] = []
+    first, go_on = threading.Event(), threading.Event()
+
+    def consume(items: Iterator[int]) -> None:
+        for item in items:
+            taken.append(item)
+            first.set()
+            assert go_on.wait(LONG)
+
+    def produce() -> Iterator[int]:
+        yield 1
+        yield 2
+        assert first.wait(LONG)
+        raise KeyError("the producer's own")
+
+    with pytest.raises(KeyError, match="the producer's own"):
+        feed(produce(), consume, ahead=2, interrupt=go_on.set)
+    assert taken == [1]

@@ -12,6 +12,7 @@ from io import BytesIO, StringIO
 from typing import Any
 
 import polars as pl
+import psutil
 import pytest
 import zstandard
 from hypothesis import given
@@ -260,3 +261,12 @@ def test_a_dataset_without_columns_is_an_empty_file() -> None:
 def test_another_word_for_formulas_is_refused() -> None:
     with pytest.raises(AnaplatRequestError, match="csv_formulas is 'drop'; it must be keep or escape"):
         CsvSink(formulas="drop")  # type: ignore[arg-type]
+
+
+def test_zstandard_takes_two_threads_on_any_machine() -> None:
+    """Each takes memory: one for every core of a large machine would take more than an export may."""
+    process = psutil.Process()
+    before = process.num_threads()
+    with compressed(BytesIO(), ".zst") as stream:
+        stream.write(b"a piece")
+        assert process.num_threads() - before <= 3, "two, and the one that hands over"

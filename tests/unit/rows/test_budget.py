@@ -162,6 +162,17 @@ def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
     assert budget.requests() == 8
 
 
+@pytest.mark.parametrize(("memory_mb", "concurrency", "in_flight"), [(64, 4, 4), (64, 100, 8), (256, 400, 200)])
+def test_requests_in_flight_fit_into_the_budget_however_many_may_be(
+    memory_mb: int, concurrency: int, in_flight: int
+) -> None:
+    """No page is smaller than a megabyte, so that more requests would take more memory."""
+    budget = Budget(memory_mb, 50_000, concurrency, 256)
+    budget.saw(1000, MEGABYTE)
+
+    assert budget.requests() == in_flight
+
+
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_a_row_that_is_larger_than_the_budget_is_read_all_the_same(
     arrival: str, caplog: pytest.LogCaptureFixture

@@ -126,13 +126,33 @@ def test_an_update_in_the_middle_is_an_error(
     assert len(client.get_df("ds1")) == 100
 
 
-def test_a_cell_that_does_not_fit_is_an_error_or_null(client: AnaplatClient, simulator: Simulator) -> None:
+@pytest.mark.parametrize("df_type", ["polars", "pandas", "arrow"])
+def test_a_dataframe_fails_with_the_errors_of_an_export(
+    client: AnaplatClient, simulator: Simulator, df_type: DataFrameType
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(100))
+    simulator.platform.add_dataset("odd", Table.of_rows([("n", "LONG")], [["1"], ["two"]]))
+    simulator.inject("read_rows", replies.reset(), when=refreshed_at_60(simulator))
+    if df_type != "polars":
+        pytest.importorskip("pyarrow")
+        pytest.importorskip("pandas")
+
+    with pytest.raises(AnaplatDatasetChangedError):
+        client.get_df("ds1", df_type, page_size=20, concurrency=1)
+    with pytest.raises(AnaplatCellError, match="two"):
+        client.get_df("ds2", df_type)
+
+
+def test_a_cell_that_does_not_fit_is_an_error_or_null(
+    client: AnaplatClient, simulator: Simulator, caplog: pytest.LogCaptureFixture
+) -> None:
     simulator.platform.add_dataset("odd", Table.of_rows([("n", "LONG")], [["1"], ["two"]]))
 
     with pytest.raises(AnaplatCellError, match="two"):
         client.get_df("ds1")
 
     assert client.get_df("ds1", on_cast_error="null").rows() == [(1,), (None,)]
+    assert "Dataset ds1: 1 cells did not fit their column's type and were read as null" in caplog.text
 
 
 @pytest.mark.parametrize("to", ["a file", "code"])
