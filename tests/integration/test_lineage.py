@@ -27,6 +27,7 @@ DAG_FILE = Path(__file__).parent / "dags" / "anaplat_lineage.py"
 DB_PASSWORD = "s3cret-of-the-warehouse"
 SALES = Table.of_rows([("id", "INT"), ("city", "STRING"), ("city", "STRING")], [["1", "Rome", None]] * 3)
 ENDED = {"COMPLETE", "FAIL"}
+DEFERRED = "event with state success for task instance TaskInstanceKey(dag_id='lineage', task_id='create'"
 
 
 class Annotated(StoredDataset):
@@ -69,6 +70,7 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
         simulator.platform.add_dataset("sales", SALES)
         original = simulator.platform.datasets["ds1"]
         simulator.platform.datasets["ds1"] = Annotated(**vars(original))
+        simulator.platform.creation_statuses = ["处理中"]
         airflow = ScheduledAirflow(warm_airflow)
         transport = {"type": "file", "log_file_path": str(emitted), "append": True}
         airflow.environment |= {
@@ -92,6 +94,9 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
                 airflow.start(component)
             until(lambda: airflow.query("select 1 from dag where dag_id = 'lineage'") != [], airflow)
             airflow.command("dags", "trigger", "lineage")
+            # Before, the end of the wait would overtake it: Airflow fails a task that is queued by then.
+            until(lambda: DEFERRED in airflow.component_log("scheduler"), airflow)
+            simulator.platform.datasets["ds2"].statuses = ["FINISHED"]
             until(
                 lambda: airflow.query("select 1 from dag_run where state in ('success', 'failed')") != [], airflow
             )
