@@ -7,6 +7,7 @@ request. It starts with the first watch and ends with the last.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Collection, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ from airflow_provider_anaplat.errors import (
     PASSING_ERRORS,
     AnaplatAuthenticationError,
     AnaplatConnectionError,
+    AnaplatError,
     AnaplatPermissionError,
 )
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
@@ -41,6 +43,7 @@ __all__ = [
     "Watch",
 ]
 
+_log = logging.getLogger(__name__)
 
 _JITTER = 0.1  # share of an interval by which it is lengthened at random
 _SOONEST = 1.0  # seconds between two requests, however many come to watch
@@ -139,6 +142,7 @@ class Poller:
         self._kind = kind
         self._arguments = arguments
         self._client: AnaplatClient | None = None
+        self._outdated = False  # its connection may have been changed
         self._number = 0
         self._last: Lookup[Any] | None = None
         self._asked_at = self._answered_at = 0.0
@@ -151,7 +155,8 @@ class Poller:
         """Ask no more; a request that is under way ends by itself, and its thread with it."""
         self._task.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        self._drop_client()
+        if self._client is not None:
+            self._client.close()
 
     def young_look(self, watch: Watch) -> Lookup[Any] | None:
         """Return the last look, if it is new to this watch and young enough for it."""
@@ -187,11 +192,10 @@ class Poller:
     async def _find(self) -> Look:
         """Send one request; after a failure that a changed connection may mend, the next one reads it anew."""
         if self._client is None:
-            # Airflow's hook imports the client; the first import takes long, so it is made off the event loop.
-            await self._loop.run_in_executor(
-                self._threads, import_module, "airflow_provider_anaplat.client.client"
-            )
-            self._client = (await AnaplatHook.get_async_conn(self._anaplat_conn_id)).without_retries()
+            self._client = await self._connected()
+        elif self._outdated:
+            self._client = await self._connected_anew(self._client)
+        self._outdated = False
         ids = frozenset().union(*(watch.ids for watch in self.watches))
         self._client.observe(POLLS, 1, kind=self._kind)
         self._client.observe(POLL_WAITERS, len(self.watches), kind=self._kind)
@@ -201,9 +205,32 @@ class Poller:
         except Exception as error:  # noqa: BLE001 - what went wrong is what there is to tell
             found = error
         of_the_platform = isinstance(found, PASSING_ERRORS) and not isinstance(found, AnaplatConnectionError)
-        if isinstance(found, Exception) and not of_the_platform:
-            self._drop_client()
+        self._outdated = isinstance(found, Exception) and not of_the_platform
         return found
+
+    async def _connected(self) -> AnaplatClient:
+        # Airflow's hook imports the client; the first import takes long, so it is made off the event loop.
+        await self._loop.run_in_executor(self._threads, import_module, "airflow_provider_anaplat.client.client")
+        return (await AnaplatHook.get_async_conn(self._anaplat_conn_id)).without_retries()
+
+    async def _connected_anew(self, known: AnaplatClient) -> AnaplatClient:
+        """Return a client of the connection as it is now; where Airflow cannot tell, the one that is known.
+
+        :raises AnaplatError: the connection has become unusable
+        """
+        try:
+            client = await self._connected()
+        except AnaplatError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an outage of Airflow's database shall end nobody's wait
+            _log.warning(
+                "Airflow cannot read connection %r (%s); it is used as it was.",
+                self._anaplat_conn_id,
+                type(error).__name__,
+            )
+            return known
+        known.close()
+        return client
 
     async def _tell(self, found: Look) -> None:
         waiting = [watch for watch in self.watches if watch.waiting is not None and self._is_for(found, watch)]
@@ -236,11 +263,6 @@ class Poller:
     def _has_seen_nothing(self, watch: Watch) -> bool:
         """Tell whether a watch is waiting for which the last look was too old or was about other records."""
         return watch.waiting is not None and watch.seen != self._number
-
-    def _drop_client(self) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
 
     def _is_for(self, found: Look, watch: Watch) -> bool:
         """Tell whether a look speaks of what a watch wants to know."""

@@ -217,6 +217,35 @@ def test_an_address_that_was_mended_is_read_after_a_failure(simulator: Simulator
     assert isinstance(after, Lookup)
 
 
+def test_what_airflow_cannot_read_anew_is_used_as_it_was(
+    simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lose_it_between_two_looks() -> list[Any]:
+        with watch(0.05) as watching:
+            before = await watching.look()
+            monkeypatch.delenv("AIRFLOW_CONN_ANAPLAT_DEFAULT")
+            simulator.inject("list_datasets", replies.reset())
+            return [before, *[await watching.look() for _ in range(2)]]
+
+    before, outage, after = run(lose_it_between_two_looks())
+    assert isinstance(before, Lookup)
+    assert isinstance(outage, errors.AnaplatConnectionError)
+    assert isinstance(after, Lookup)
+
+
+def test_unless_it_has_become_unusable(simulator: Simulator, connect: Connect) -> None:
+    async def spoil_it_between_two_looks() -> list[Any]:
+        with watch(0.05) as watching:
+            await watching.look()
+            connect(host="", password="t")
+            simulator.inject("list_datasets", replies.reset())
+            return [await watching.look() for _ in range(2)]
+
+    outage, unusable = run(spoil_it_between_two_looks())
+    assert isinstance(outage, errors.AnaplatConnectionError)
+    assert isinstance(unusable, errors.AnaplatSettingsError)
+
+
 def test_what_the_platform_asks_for_is_kept_to_whoever_comes(simulator: Simulator) -> None:
     simulator.inject("list_datasets", replies.http_status(429, retry_after="60"), times=None)
 
