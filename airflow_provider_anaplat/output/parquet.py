@@ -2,7 +2,7 @@
 
 Each library keeps kilobytes for each column of each row group until the file ends: gigabytes when a wide dataset
 has some ten thousand pages. Here a file ends after a few row groups, and what stays of them is their entry in the
-footer, some 80 bytes for each column, and in a temporary file if that comes to megabytes. The indexes of their
+footer, some 80 bytes for each column, and in a temporary file if that comes to a megabyte. The indexes of their
 pages are left out: they name places in the file once more, and tell little if a column of a row group is a page
 or two.
 """
@@ -39,7 +39,7 @@ __all__ = [
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4  # of the footer's length, which stands between the footer and the last magic
 # Bytes of the footer's entries that are kept in memory; more of them wait in a temporary file.
-_ENTRIES_IN_MEMORY = 8 << 20
+_ENTRIES_IN_MEMORY = 1 << 20
 _COPIED = 1 << 20  # bytes at a time
 
 # Field numbers of Parquet's FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 _DECODERS = 2
 # Pages decoded at a time, the one that is handed on next among them: decoded, a page takes three times the memory.
 _DECODED = 2
+_VERY_MANY_COLUMNS = 2_000  # of which each takes memory in a page, however few the rows; one page at a time then
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,8 @@ class PageReader:
         self.columns = first.described.columns
         self.budget.has_columns(len(self.columns))
         self._whole_for = delimiter if len(self.columns) >= MANY_COLUMNS else None
+        if self._whole_for is None and len(self.columns) >= _VERY_MANY_COLUMNS:
+            self._decoded = 1
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)

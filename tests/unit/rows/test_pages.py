@@ -83,6 +83,20 @@ def test_two_pages_are_decoded_while_more_are_there(client: AnaplatClient, simul
         assert [row[0] for page in (first, *pages) for row in page.frame.rows()] == [str(n) for n in range(80)]
 
 
+def test_or_one_of_very_many_columns(client: AnaplatClient, simulator: Simulator) -> None:
+    columns = [(f"c{number}", "STRING") for number in range(2_000)]
+    rows = [[str(number)] * len(columns) for number in range(40)]
+    simulator.platform.add_dataset("wide", Table.of_rows(columns, rows))
+    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=4))
+    with closing(reader.pages()) as pages:
+        first = next(pages)
+        wait_until(lambda: len(alive(Head)) + len(alive(RowPage)) == 4)
+        wait_until(lambda: len(alive(RowPage)) == 1)
+        reader._decoder.submit(int).result()  # behind all that would be decoded now
+        assert len(alive(RowPage)) == 1
+        assert [page.frame.height for page in (first, *pages)] == [10] * 4
+
+
 def alive(kind: type) -> list[object]:
     gc.collect()
     return [found for found in gc.get_objects() if type(found) is kind]  # which asks no lazy proxy what it is
