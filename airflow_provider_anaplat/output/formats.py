@@ -181,10 +181,12 @@ class NdjsonSink:
     def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
         output = Output(file.write, file.flush)
+        # Each row repeats the names, which may be longer than what it holds.
+        most_rows = max(1, _NDJSON_BYTES // (sum(len(column.name.encode()) for column in columns) + 1))
 
         def write(pulled: Iterator[pl.DataFrame]) -> None:
             for frame in pulled:
-                for rows in frame.iter_slices(rows_within(frame, frame.height, _NDJSON_BYTES)):
+                for rows in frame.iter_slices(rows_within(frame, most_rows, _NDJSON_BYTES)):
                     text = BytesIO()
                     rows.write_ndjson(text)
                     _check_rows(occurrences(text.getvalue(), b"\n"), rows.height)

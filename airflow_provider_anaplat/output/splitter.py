@@ -6,15 +6,26 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from airflow_provider_anaplat.output.whole import is_whole
+
 __all__ = [
     "Splitter",
     "rows_within",
 ]
 
+# Bytes of a cell: Polars counts those of a text alone, and none of one that is empty or null; each takes 16 more.
+_LEAST_CELL = 8
+
+
+def _weight_of(frame: pl.DataFrame) -> int:
+    """Return how many bytes a frame weighs, also one whose cells are mostly empty."""
+    width = len(frame.to_series()[0]) if is_whole(frame) and frame.height else frame.width
+    return max(int(frame.estimated_size()), frame.height * width * _LEAST_CELL)
+
 
 def rows_within(frame: pl.DataFrame, most_rows: int, most_bytes: int) -> int:
     """Return how many rows of a frame, at least one, are no more and take no more memory than they may."""
-    bytes_per_row = int(frame.estimated_size()) // max(frame.height, 1) + 1
+    bytes_per_row = _weight_of(frame) // max(frame.height, 1) + 1
     return max(1, min(most_rows, most_bytes // bytes_per_row))
 
 
@@ -49,6 +60,6 @@ class Splitter:
             # Also a slice without rows would keep the memory of all of them.
             self._rest = self._rest.slice(head.height) if head.height < self._rest.height else None
             self.taken += head.height
-            size += int(head.estimated_size())
+            size += _weight_of(head)
             yield head
             del head  # it may be large, and the next one takes its time

@@ -52,6 +52,23 @@ class Heavy:
         return body
 
 
+class Empty(Heavy):
+    """A dataset of many columns that hold nothing."""
+
+    def __init__(self, rows: int, names: list[str]) -> None:
+        super().__init__([0] * rows)
+        self.columns = [{"name": name, "fdType": "STRING"} for name in names]
+        self.row = json.dumps([None] * len(names))
+
+    def answer(self, offset: int, limit: int) -> bytes:
+        response = {
+            "dsId": "ds1", "rowCount": len(self.weights), "version": 1, "utime": "2026-01-01 00:00:00+0000",
+            "columns": self.columns,
+        }  # fmt: skip
+        rows = ",".join([self.row] * len(self.weights[offset : offset + limit]))
+        return f'{{"result":"ok","response":{json.dumps(response)[:-1]},"preview":[{rows}]}}}}'.encode()
+
+
 @contextmanager
 def served(heavy: Heavy) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -140,6 +157,15 @@ def test_a_page_has_its_part_of_the_budget() -> None:
     # 32 MB are what threads and buffers take; of the rest, four answers and room for 24 more get equal parts.
     assert budget.rows() == (256 - 32) // (4 + 24) * 1000
     assert budget.most_bytes == 12 * MEGABYTE
+
+
+def test_a_row_of_empty_cells_weighs_what_they_take_once_they_are_decoded() -> None:
+    empty, full = Budget(256, 50_000, 4, 256), Budget(256, 50_000, 4, 256)
+    for budget, cell in ((empty, len('"",')), (full, len('"12345",'))):
+        budget.has_columns(500)
+        budget.saw(1000, 1000 * 500 * cell)
+
+    assert empty.rows() == full.rows()
 
 
 def test_a_page_leaves_room_for_heavier_rows_in_the_largest_answer() -> None:
@@ -244,6 +270,16 @@ def test_a_process_grows_no_more_than_the_budget_says(tmp_path: Path, file_forma
     with served(Heavy([LIGHT] * 20_000 + [HEAVY] * 14_000)) as url:  # 280 MB
         rows, grown = growth(ROWS, url, file_format, tmp_path / "rows", 256)
     assert rows == 34_000
+    assert grown < 256
+
+
+@tells_memory
+@pytest.mark.parametrize(("file_format", "name"), [("parquet", "c"), ("ndjson", "c" * 100)])
+def test_nor_where_nothing_is_in_most_cells(tmp_path: Path, file_format: str, name: str) -> None:
+    """Polars counts no byte of an empty cell; and a row of NDJSON holds all names, if nothing else."""
+    with served(Empty(25_000, [f"{name}{place}" for place in range(400)])) as url:
+        rows, grown = growth(ROWS, url, file_format, tmp_path / "rows", 256)
+    assert rows == 25_000
     assert grown < 256
 
 
