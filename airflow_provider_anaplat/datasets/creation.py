@@ -130,7 +130,14 @@ class Creation:
                 "or let the connection lead back, and clear the task."
             )
         wished = note.get("wished", self._wished)
-        if self._store is not None and not isinstance(noted, CreationTask) and wished != self._wished:
+        # A mapped task has another name once its list has; those after it would work on the wrong dataset.
+        if isinstance(noted, CreationTask) and wished != self._wished:
+            raise AnaplatDamagedStateError(
+                f"An earlier attempt of this run has got dataset {noted.ds_id}, which is {wished}, and "
+                f"{self._wished} is wanted now; a run gets one dataset. Nothing was sent. Trigger a new run for "
+                "the other; or let name and directory be as they were, and clear the task."
+            )
+        if self._store is not None and wished != self._wished:
             raise damaged(self._store, _KEY, f"a dataset {wished} was asked for, and {self._wished} is wanted now")
         return noted
 
@@ -241,7 +248,7 @@ class Creation:
 
     def _note_created(self, task: CreationTask) -> None:
         """Remember the result also after success, for a task that is cleared."""
-        self._note({"created": _plain(task)})
+        self._note({"created": _plain(task), "wished": self._wished})
 
     def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatError:
         resend = self._wish.in_doubt == "resend"

@@ -37,11 +37,13 @@ class Run:
         self.began = datetime.now(UTC)
         simulator.platform.tables["t"] = EMPTY
 
-    def attempt(self, directory: str | None = "dir", settling_time: float = 0.2, **wish: Any) -> CreationTask:
+    def attempt(
+        self, directory: str | None = "dir", settling_time: float = 0.2, name: str = "sales", **wish: Any
+    ) -> CreationTask:
         client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=1)
         store = FolderStateStore(self.folder) if self.folder else None
         request = CreateDatasetRequest(
-            ac_id="a", name="sales", table_query=TableQuery(table="t"), parent_dir_id=directory
+            ac_id="a", name=name, table_query=TableQuery(table="t"), parent_dir_id=directory
         )
         given: dict[str, Any] = {"if_exists": "reuse", "since": self.began, **wish}
         return Creation(client, store, Wish(request, settling_time=settling_time, **given)).find_or_create()
@@ -434,3 +436,31 @@ def test_another_directory_after_a_lost_answer_sends_nothing(remembering: Run, s
         remembering.attempt("another")
     assert remembering.sent == 1
     assert remembering.attempt().ds_id == "ds1"
+
+
+@pytest.mark.parametrize("if_exists", ["reuse", "fail", "create"])
+@pytest.mark.parametrize("other", [{"name": "costs"}, {"directory": "another"}, {"directory": None}])
+def test_a_dataset_of_another_name_is_not_taken_for_this_one(
+    remembering: Run, if_exists: str, other: dict[str, Any]
+) -> None:
+    """A mapped task that is cleared may have another name by then, and so may one whose DAG file was edited."""
+    remembering.attempt(if_exists=if_exists)
+    with pytest.raises(AnaplatDamagedStateError, match=r"dataset ds1, which is \['sales', 'dir'\].* new run"):
+        remembering.attempt(if_exists=if_exists, **other)
+    assert (remembering.sent, remembering.created) == (1, 1)
+    assert remembering.attempt(if_exists=if_exists).task_id == "task-ds1"
+
+
+def test_what_was_reused_is_not_taken_for_another_either(remembering: Run) -> None:
+    remembering.add()
+    remembering.attempt()
+    with pytest.raises(AnaplatDamagedStateError, match="is wanted now"):
+        remembering.attempt(name="costs")
+    assert remembering.sent == 0
+
+
+def test_a_note_of_before_still_counts(remembering: Run) -> None:
+    """Earlier releases did not note the name."""
+    assert remembering.folder
+    (remembering.folder / "anaplat_dataset.json").write_text('{"created": {"dsId": "ds9"}}')
+    assert remembering.attempt().ds_id == "ds9"
