@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -110,6 +112,20 @@ def test_an_accepted_creation_that_failed_at_once_fails_the_task(
     simulator.inject("create_dataset", replies.content(answer))
     with pytest.raises(AirflowFailException, match="reports that it failed"):
         create()
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "failed"),
+    [("失败", None, True), ("已提交", " 失败 ", True), ("FAILED", None, True), ("已提交", "处理中", False)],
+)
+def test_it_fails_in_the_words_that_the_task_names_and_in_those_that_are_known(
+    connect: Connect, simulator: Simulator, status: str, result: str | None, failed: bool
+) -> None:
+    connect(simulator)
+    response = {"result": "ok", "response": {"dsId": "d", "status": status, "result": result}}
+    simulator.inject("create_dataset", replies.content(json.dumps(response).encode()))
+    with pytest.raises(AirflowFailException, match="reports that it failed") if failed else nullcontext():
+        create(failure_states=["失败"], wait_for_completion=False)
 
 
 def test_what_was_created_without_an_answer_is_adopted(connect: Connect, simulator: Simulator) -> None:
