@@ -79,6 +79,8 @@ EpochMillis = Annotated[
 
 # What 64 bits hold: whoever keeps a number, or computes with it, may take no other.
 _MOST = (1 << 63) - 1
+# Nothing can be found by an id without a character, nor waited for.
+_Id = Annotated[str, Field(pattern=r"\S")]
 Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=_MOST)]
 
 
@@ -146,7 +148,7 @@ class Column(_Record):
 class _DatasetFields(_Record):
     """What the dataset list and the dataset data have in common."""
 
-    ds_id: str
+    ds_id: _Id
     name: str | None = None
     display_type: str | None = None
     dom_id: str | None = None
@@ -231,7 +233,7 @@ class CreateDatasetRequest(_Record):
 class CreationTask(_Record):
     """The platform's answer to a dataset creation; ``result`` 处理中 means that it still works on it."""
 
-    ds_id: str
+    ds_id: _Id
     task_id: str | None = None
     status: str | None = None
     result: str | dict[str, Any] | None = None

@@ -144,7 +144,7 @@ def test_a_malformed_record_of_another_dataset_does_not_matter(run: Run) -> None
     assert (run.sent, run.created) == (1, 2)
 
 
-@pytest.mark.parametrize("ds_id", [None, 7])
+@pytest.mark.parametrize("ds_id", [None, 7, "", " "])
 def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, ds_id: Any) -> None:
     there: Any = run.platform.platform.datasets[run.add()]
     fields = there.fields()
@@ -152,6 +152,27 @@ def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, 
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"the record of {ds_id!r} .*: dsId: "):
         run.attempt()
     assert (run.sent, run.created) == (0, 1)
+
+
+def answered(ds_id: str) -> Fault:
+    response = {"taskId": "t", "dsId": ds_id, "status": "已提交", "result": "处理中"}
+    body = json.dumps({"result": "ok", "response": response}).encode()
+    return Fault(lambda _: replies.Reply(200, body), needs_answer=True)
+
+
+@pytest.mark.parametrize("ds_id", ["", " \t"])
+def test_a_creation_that_is_answered_without_an_id_is_looked_for(run: Run, ds_id: str) -> None:
+    run.platform.inject("create_dataset", answered(ds_id))
+    assert run.attempt().ds_id == "ds1"
+    assert (run.sent, run.created) == (1, 1)
+
+
+def test_and_is_no_success_where_it_does_not_appear(run: Run) -> None:
+    run.platform.inject("create_dataset", answered(""))
+    run.platform.inject("list_datasets", replies.content(b'{"result": "ok", "response": []}'), times=None)
+    with pytest.raises(errors.AnaplatOutcomeUnknownError, match=r"dsId: .* did not appear"):
+        run.attempt()
+    assert run.sent == 1
 
 
 def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) -> None:
