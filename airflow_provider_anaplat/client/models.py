@@ -81,6 +81,8 @@ EpochMillis = Annotated[
 _MOST = (1 << 63) - 1
 # Nothing can be found by an id without a character, nor waited for.
 _Id = Annotated[str, Field(pattern=r"\S")]
+# The contract shows a text; where a refresh is answered with a number, the task is that number, too.
+_TaskId = Annotated[str, Field(coerce_numbers_to_str=True)]
 Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=_MOST)]
 
 
@@ -234,7 +236,7 @@ class CreationTask(_Record):
     """The platform's answer to a dataset creation; ``result`` 处理中 means that it still works on it."""
 
     ds_id: _Id
-    task_id: str | None = None
+    task_id: _TaskId | None = None
     status: str | None = None
     result: str | dict[str, Any] | None = None
 
@@ -242,7 +244,7 @@ class CreationTask(_Record):
 class TaskStatus(_Record):
     """The answer to the extension ``task/status``; ``result`` may be an object with an ``error``."""
 
-    task_id: str | None = None
+    task_id: _TaskId | None = None
     status: str | None = None
     result: str | dict[str, Any] | None = None
 

@@ -29,6 +29,13 @@ def test_the_task_is_returned_under_the_platforms_names(connect: Connect, simula
     assert create() == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
 
 
+def test_a_task_may_be_a_number(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
+    answer = b'{"result": "ok", "response": {"dsId": "d", "taskId": 12345678901, "status": "x"}}'
+    simulator.inject("create_dataset", replies.content(answer))
+    assert create(wait_for_completion=False)["taskId"] == "12345678901"
+
+
 def test_every_argument_has_its_field(connect: Connect, simulator: Simulator) -> None:
     connect(simulator)
     create(
