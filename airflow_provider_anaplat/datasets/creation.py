@@ -12,6 +12,7 @@ from typing import Any, Literal
 import tenacity
 
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client._http.checks import is_same_address
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.datasets import InDoubt
 from airflow_provider_anaplat.errors import (
@@ -123,7 +124,7 @@ class Creation:
         """
         noted = _created_or_known(note)
         here = self._client.base_url
-        if note.get("platform", here) != here:  # the connection was corrected
+        if not is_same_address(note.get("platform", here), here):  # the connection was corrected
             raise AnaplatDamagedStateError(
                 f"An earlier attempt of this run has asked for a dataset of {note['platform']}, and the "
                 f"connection leads to {here} now. Nothing was sent. Trigger a new run to create it there; "

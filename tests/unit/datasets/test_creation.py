@@ -402,6 +402,14 @@ def test_what_was_created_on_another_platform_is_none_of_this_one(remembering: R
         assert other.ledger == []
 
 
+def test_the_same_platform_in_another_spelling_is_this_one(remembering: Run) -> None:
+    remembering.attempt()
+    assert remembering.folder
+    path = remembering.folder / "anaplat_dataset.json"
+    path.write_text(path.read_text().replace("http://", "HTTP://"))
+    assert remembering.attempt().task_id == "task-ds1"
+
+
 @pytest.mark.parametrize(
     "note",
     [
