@@ -79,6 +79,10 @@ EpochMillis = Annotated[
 
 # What 64 bits hold: whoever keeps a number, or computes with it, may take no other.
 _MOST = (1 << 63) - 1
+# Nothing can be found by an id without a character, nor waited for.
+_Id = Annotated[str, Field(pattern=r"\S")]
+# The contract shows a text; where a refresh is answered with a number, the task is that number, too.
+_TaskId = Annotated[str, Field(coerce_numbers_to_str=True)]
 Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=_MOST)]
 
 
@@ -146,7 +150,7 @@ class Column(_Record):
 class _DatasetFields(_Record):
     """What the dataset list and the dataset data have in common."""
 
-    ds_id: str
+    ds_id: _Id
     name: str | None = None
     display_type: str | None = None
     dom_id: str | None = None
@@ -231,8 +235,8 @@ class CreateDatasetRequest(_Record):
 class CreationTask(_Record):
     """The platform's answer to a dataset creation; ``result`` 处理中 means that it still works on it."""
 
-    ds_id: str
-    task_id: str | None = None
+    ds_id: _Id
+    task_id: _TaskId | None = None
     status: str | None = None
     result: str | dict[str, Any] | None = None
 
@@ -240,7 +244,7 @@ class CreationTask(_Record):
 class TaskStatus(_Record):
     """The answer to the extension ``task/status``; ``result`` may be an object with an ``error``."""
 
-    task_id: str | None = None
+    task_id: _TaskId | None = None
     status: str | None = None
     result: str | dict[str, Any] | None = None
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import tenacity
 
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client._http.checks import is_same_address
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.datasets import InDoubt
 from airflow_provider_anaplat.errors import (
@@ -123,14 +124,21 @@ class Creation:
         """
         noted = _created_or_known(note)
         here = self._client.base_url
-        if note.get("platform", here) != here:  # the connection was corrected
+        if not is_same_address(note.get("platform", here), here):  # the connection was corrected
             raise AnaplatDamagedStateError(
                 f"An earlier attempt of this run has asked for a dataset of {note['platform']}, and the "
                 f"connection leads to {here} now. Nothing was sent. Trigger a new run to create it there; "
                 "or let the connection lead back, and clear the task."
             )
         wished = note.get("wished", self._wished)
-        if self._store is not None and not isinstance(noted, CreationTask) and wished != self._wished:
+        # A mapped task has another name once its list has; those after it would work on the wrong dataset.
+        if isinstance(noted, CreationTask) and wished != self._wished:
+            raise AnaplatDamagedStateError(
+                f"An earlier attempt of this run has got dataset {noted.ds_id}, which is {wished}, and "
+                f"{self._wished} is wanted now; a run gets one dataset. Nothing was sent. Trigger a new run for "
+                "the other; or let name and directory be as they were, and clear the task."
+            )
+        if self._store is not None and wished != self._wished:
             raise damaged(self._store, _KEY, f"a dataset {wished} was asked for, and {self._wished} is wanted now")
         return noted
 
@@ -241,7 +249,7 @@ class Creation:
 
     def _note_created(self, task: CreationTask) -> None:
         """Remember the result also after success, for a task that is cleared."""
-        self._note({"created": _plain(task)})
+        self._note({"created": _plain(task), "wished": self._wished})
 
     def _not_found(self, error: AnaplatOutcomeUnknownError) -> AnaplatError:
         resend = self._wish.in_doubt == "resend"
@@ -267,8 +275,7 @@ def _created_or_known(note: Any) -> CreationTask | list[str]:
     """Return what was created or, if only the intention was noted, the ids of the datasets of before."""
     if "created" in note:
         task = CreationTask.model_validate(note["created"])
-        if not task.ds_id.strip() or not _plain(task):  # which fails if its result is nested too deeply
-            raise ValueError("no creation")
+        _plain(task)  # which fails if its result is nested too deeply
         return task
     known = note["known"]
     if not isinstance(known, list) or not all(isinstance(ds_id, str) for ds_id in known):

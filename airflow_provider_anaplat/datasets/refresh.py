@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from airflow_provider_anaplat.client import AnaplatClient
+from airflow_provider_anaplat.client._http.checks import is_same_address
 from airflow_provider_anaplat.client.models import Dataset
 from airflow_provider_anaplat.client.tasks import RefreshCall
 from airflow_provider_anaplat.datasets import InDoubt
@@ -144,7 +145,7 @@ class Refresh:
         asked = read_note(self._store, _KEY, "note of a refresh", _asked)
         if asked is None or asked.dataset["dsId"] != self._wish.ds_id:
             return None
-        if asked.platform not in (None, self._client.base_url):
+        if asked.platform is not None and not is_same_address(asked.platform, self._client.base_url):
             log.info("An earlier attempt has asked %s; the connection leads elsewhere now", asked.platform)
             return None
         log.info("An earlier attempt has asked for the refresh of dataset %s", self._wish.ds_id)

@@ -227,7 +227,9 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
         """Fail if the accepted creation says at once that it failed, in a word or in an object."""
         error = task.result.get("error") if isinstance(task.result, dict) else None
         words = (task.status, task.result if isinstance(task.result, str) else None)
-        if error or any(StateTable().read(word) is State.FAILED for word in words):
+        # A word that the package knows stays a failure, too: with no wait to follow, nobody else would see it.
+        states = StateTable(self.success_states, (*self.failure_states, *FAILURE_STATES))
+        if error or any(states.read(word) is State.FAILED for word in words):
             raise AirflowFailException(
                 f"The platform accepted the creation of dataset {self.name!r} and reports that it failed: "
                 f"status {task.status!r}, result {error or task.result!r}. Look at the dataset {task.ds_id} there."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 from airflow_provider_anaplat._airflow.paths import path_of
 from airflow_provider_anaplat._airflow.queries import query
@@ -50,6 +50,23 @@ class UnshownUsers(Sequence[Any]):
 
     def serialize(self) -> str:
         """Return what Airflow shows of them."""
+        return repr(self)
+
+
+class _NoList:
+    """What was given in place of a list of users: a text or an object may hold their passwords all the same.
+
+    :param given: what was given; only its type is kept
+    """
+
+    def __init__(self, given: Any) -> None:
+        self.kind = type(given).__name__
+
+    def __repr__(self) -> str:
+        return f"a {self.kind}, which is no list"
+
+    def serialize(self) -> str:
+        """Return what Airflow shows of it."""
         return repr(self)
 
 
@@ -123,6 +140,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
         "anaplat_conn_id",
     )
     more_words: ClassVar[Mapping[str, Sequence[str]]] = {"in_doubt": ("created", "not_created")}
+    users: Sequence[Mapping[str, Any]] | _NoList | None
     template_fields_renderers = {"users_sql": "sql"}  # noqa: RUF012 - as BaseOperator declares it
 
     def __init__(
@@ -160,8 +178,8 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     def _do_render_template_fields(self, parent: Any, *args: Any, **kwargs: Any) -> None:
         """Render, then keep the users from being shown; a mapped operator comes by here alone."""
         super()._do_render_template_fields(parent, *args, **kwargs)
-        if parent is self and isinstance(self.users, Sequence) and not isinstance(self.users, str):
-            self.users = UnshownUsers(self.users)
+        if parent is self and self.users is not None:
+            self.users = UnshownUsers(self.users) if _is_list(self.users) else _NoList(self.users)
 
     def work(self, context: Context) -> dict[str, Any]:
         """Check all users, then create those that are not created yet."""
@@ -217,9 +235,10 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
             if not self.sql_conn_id:
                 raise AirflowFailException("users_sql needs sql_conn_id, the id of the database's connection.")
             return QuerySource(partial(query, self.sql_conn_id, self.users_sql))
-        if isinstance(self.users, str) or not isinstance(self.users, Sequence):
+        if not _is_list(self.users):
+            other = self.users if isinstance(self.users, _NoList) else _NoList(self.users)
             raise AirflowFailException(
-                f"users is a {type(self.users).__name__}; it must be a list of dictionaries. A template renders "
+                f"users is a {other.kind}; it must be a list of dictionaries. A template renders "
                 "to text unless the DAG has render_template_as_native_obj=True; give the list or task.output."
             )
         return ListSource(self.users)
@@ -234,3 +253,7 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
                 "set: a retry after the death of this worker would send the users from the first on"
             )
         return store
+
+
+def _is_list(users: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(users, Sequence) and not isinstance(users, str)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from airflow_provider_anaplat.client._http.checks import is_same_address
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError
 from airflow_provider_anaplat.state import StateStore, damaged, read_note
 
@@ -108,7 +109,9 @@ class UserLedger:
     def _check_platform(self, store: StateStore) -> None:
         """See that a connection that was corrected does not take users of the wrong platform for its own."""
         noted = read_note(store, _PLATFORM_KEY, "address of a platform", _text)
-        if self._next > 1 and self._platform is not None and noted not in (None, self._platform):
+        if self._next == 1 or self._platform is None or noted is None:
+            return
+        if not is_same_address(noted, self._platform):
             raise AnaplatDamagedStateError(
                 f"Earlier attempts of this run have sent users to {noted}, and the connection leads to "
                 f"{self._platform} now. Nothing was sent. Trigger a new run to create the users there, with "

@@ -174,7 +174,8 @@ class ParquetSource(_FileSource):
 
         with self._open() as file:
             try:
-                frame = pl.scan_parquet(self._path if type(self._path) is type(Path()) else file.read())
+                where = self._path if type(self._path) is type(Path()) else file.read()
+                frame = pl.scan_parquet(where, glob=False)  # of users[1].parquet, users1.parquet would be read
                 places = _columns(self, frame.collect_schema().names())
                 number = 0
                 while not (piece := frame.slice(number, _ROWS_OF_PARQUET).collect()).is_empty():

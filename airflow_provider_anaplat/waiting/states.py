@@ -56,6 +56,11 @@ class StateTable:
                 raise AnaplatRequestError(
                     f"success_states and failure_states must be lists of words; {words!r} is none."
                 )
+            if not all(map(_normalised, words)):  # such as of "FINISHED,", split at its comma
+                raise AnaplatRequestError(
+                    f"success_states and failure_states must be lists of words; one in {words!r} is empty, and "
+                    "would be the status of every dataset that has none."
+                )
 
     def read(self, word: str | None) -> State:
         """Return what the platform's word means."""

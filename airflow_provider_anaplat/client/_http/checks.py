@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -38,6 +39,20 @@ def checked_base_url(base_url: str) -> str:
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise AnaplatSettingsError("base_url holds more than scheme, host, port and path prefix.")
     return base_url.rstrip("/")
+
+
+def is_same_address(one: str, other: str) -> bool:
+    """Tell whether two addresses lead to one platform, in whatever case and with or without the usual port."""
+    try:
+        return _address_parts(one) == _address_parts(other)
+    except ValueError:  # of what is no address; it may come from a file
+        return one == other
+
+
+def _address_parts(address: str) -> tuple[Any, ...]:
+    parts = urlsplit(address)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
 
 
 def check_limits(

@@ -37,11 +37,13 @@ class Run:
         self.began = datetime.now(UTC)
         simulator.platform.tables["t"] = EMPTY
 
-    def attempt(self, directory: str | None = "dir", settling_time: float = 0.2, **wish: Any) -> CreationTask:
+    def attempt(
+        self, directory: str | None = "dir", settling_time: float = 0.2, name: str = "sales", **wish: Any
+    ) -> CreationTask:
         client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=1)
         store = FolderStateStore(self.folder) if self.folder else None
         request = CreateDatasetRequest(
-            ac_id="a", name="sales", table_query=TableQuery(table="t"), parent_dir_id=directory
+            ac_id="a", name=name, table_query=TableQuery(table="t"), parent_dir_id=directory
         )
         given: dict[str, Any] = {"if_exists": "reuse", "since": self.began, **wish}
         return Creation(client, store, Wish(request, settling_time=settling_time, **given)).find_or_create()
@@ -142,7 +144,7 @@ def test_a_malformed_record_of_another_dataset_does_not_matter(run: Run) -> None
     assert (run.sent, run.created) == (1, 2)
 
 
-@pytest.mark.parametrize("ds_id", [None, 7])
+@pytest.mark.parametrize("ds_id", [None, 7, "", " "])
 def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, ds_id: Any) -> None:
     there: Any = run.platform.platform.datasets[run.add()]
     fields = there.fields()
@@ -150,6 +152,27 @@ def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, 
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=f"the record of {ds_id!r} .*: dsId: "):
         run.attempt()
     assert (run.sent, run.created) == (0, 1)
+
+
+def answered(ds_id: str) -> Fault:
+    response = {"taskId": "t", "dsId": ds_id, "status": "已提交", "result": "处理中"}
+    body = json.dumps({"result": "ok", "response": response}).encode()
+    return Fault(lambda _: replies.Reply(200, body), needs_answer=True)
+
+
+@pytest.mark.parametrize("ds_id", ["", " \t"])
+def test_a_creation_that_is_answered_without_an_id_is_looked_for(run: Run, ds_id: str) -> None:
+    run.platform.inject("create_dataset", answered(ds_id))
+    assert run.attempt().ds_id == "ds1"
+    assert (run.sent, run.created) == (1, 1)
+
+
+def test_and_is_no_success_where_it_does_not_appear(run: Run) -> None:
+    run.platform.inject("create_dataset", answered(""))
+    run.platform.inject("list_datasets", replies.content(b'{"result": "ok", "response": []}'), times=None)
+    with pytest.raises(errors.AnaplatOutcomeUnknownError, match=r"dsId: .* did not appear"):
+        run.attempt()
+    assert run.sent == 1
 
 
 def test_a_list_that_cannot_be_had_leaves_the_outcome_unknown(remembering: Run) -> None:
@@ -379,6 +402,14 @@ def test_what_was_created_on_another_platform_is_none_of_this_one(remembering: R
         assert other.ledger == []
 
 
+def test_the_same_platform_in_another_spelling_is_this_one(remembering: Run) -> None:
+    remembering.attempt()
+    assert remembering.folder
+    path = remembering.folder / "anaplat_dataset.json"
+    path.write_text(path.read_text().replace("http://", "HTTP://"))
+    assert remembering.attempt().task_id == "task-ds1"
+
+
 @pytest.mark.parametrize(
     "note",
     [
@@ -434,3 +465,31 @@ def test_another_directory_after_a_lost_answer_sends_nothing(remembering: Run, s
         remembering.attempt("another")
     assert remembering.sent == 1
     assert remembering.attempt().ds_id == "ds1"
+
+
+@pytest.mark.parametrize("if_exists", ["reuse", "fail", "create"])
+@pytest.mark.parametrize("other", [{"name": "costs"}, {"directory": "another"}, {"directory": None}])
+def test_a_dataset_of_another_name_is_not_taken_for_this_one(
+    remembering: Run, if_exists: str, other: dict[str, Any]
+) -> None:
+    """A mapped task that is cleared may have another name by then, and so may one whose DAG file was edited."""
+    remembering.attempt(if_exists=if_exists)
+    with pytest.raises(AnaplatDamagedStateError, match=r"dataset ds1, which is \['sales', 'dir'\].* new run"):
+        remembering.attempt(if_exists=if_exists, **other)
+    assert (remembering.sent, remembering.created) == (1, 1)
+    assert remembering.attempt(if_exists=if_exists).task_id == "task-ds1"
+
+
+def test_what_was_reused_is_not_taken_for_another_either(remembering: Run) -> None:
+    remembering.add()
+    remembering.attempt()
+    with pytest.raises(AnaplatDamagedStateError, match="is wanted now"):
+        remembering.attempt(name="costs")
+    assert remembering.sent == 0
+
+
+def test_a_note_of_before_still_counts(remembering: Run) -> None:
+    """Earlier releases did not note the name."""
+    assert remembering.folder
+    (remembering.folder / "anaplat_dataset.json").write_text('{"created": {"dsId": "ds9"}}')
+    assert remembering.attempt().ds_id == "ds9"

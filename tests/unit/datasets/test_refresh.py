@@ -321,6 +321,17 @@ def test_what_another_platform_was_asked_for_is_asked_for_on_this_one(
     assert asked(simulator) == 1
 
 
+def test_the_same_platform_in_another_spelling_is_not_asked_again(
+    refresh: Any, simulator: Simulator, tmp_path: Path
+) -> None:
+    """Somebody writes the host of the connection in another way while a task waits for its next attempt."""
+    (tmp_path / "anaplat_refresh.json").write_text(
+        with_({"platform": simulator.url.replace("http://", "HTTP://"), "accepted": True})
+    )
+    refresh().ask()
+    assert asked(simulator) == 0
+
+
 NOON, LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:00:05Z"
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -25,6 +27,13 @@ def create(**arguments: Any) -> Any:
 def test_the_task_is_returned_under_the_platforms_names(connect: Connect, simulator: Simulator) -> None:
     connect(simulator)
     assert create() == {"taskId": "task-ds1", "dsId": "ds1", "status": "已提交", "result": "处理中"}
+
+
+def test_a_task_may_be_a_number(connect: Connect, simulator: Simulator) -> None:
+    connect(simulator)
+    answer = b'{"result": "ok", "response": {"dsId": "d", "taskId": 12345678901, "status": "x"}}'
+    simulator.inject("create_dataset", replies.content(answer))
+    assert create(wait_for_completion=False)["taskId"] == "12345678901"
 
 
 def test_every_argument_has_its_field(connect: Connect, simulator: Simulator) -> None:
@@ -110,6 +119,20 @@ def test_an_accepted_creation_that_failed_at_once_fails_the_task(
     simulator.inject("create_dataset", replies.content(answer))
     with pytest.raises(AirflowFailException, match="reports that it failed"):
         create()
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "failed"),
+    [("失败", None, True), ("已提交", " 失败 ", True), ("FAILED", None, True), ("已提交", "处理中", False)],
+)
+def test_it_fails_in_the_words_that_the_task_names_and_in_those_that_are_known(
+    connect: Connect, simulator: Simulator, status: str, result: str | None, failed: bool
+) -> None:
+    connect(simulator)
+    response = {"result": "ok", "response": {"dsId": "d", "status": status, "result": result}}
+    simulator.inject("create_dataset", replies.content(json.dumps(response).encode()))
+    with pytest.raises(AirflowFailException, match="reports that it failed") if failed else nullcontext():
+        create(failure_states=["失败"], wait_for_completion=False)
 
 
 def test_what_was_created_without_an_answer_is_adopted(connect: Connect, simulator: Simulator) -> None:

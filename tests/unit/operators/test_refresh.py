@@ -294,6 +294,17 @@ def test_the_task_tells_of_success(run: Run, simulator: Simulator, dataset: Stor
     assert found["utime"] == dataset.fields()["utime"]
 
 
+def test_a_task_may_be_a_number(run: Run, simulator: Simulator) -> None:
+    number = b'{"result": "ok", "response": {"taskId": 12345678901}}'
+    simulator.inject("refresh_dataset", replies.Fault(lambda _: replies.Reply(200, number), True))
+    simulator.platform.tasks["12345678901"] = [
+        {"taskId": 12345678901, "status": "RUNNING"},
+        {"taskId": 12345678901, "status": "FINISHED"},
+    ]
+    assert run(probe="task")["taskId"] == "12345678901"
+    assert len(simulator.requests("get_task")) == 2
+
+
 def test_without_a_task_the_list_is_looked_at(run: Run, simulator: Simulator) -> None:
     simulator.inject("refresh_dataset", replies.reset(), after_act=True)
     found = run(probe="task")

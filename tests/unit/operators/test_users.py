@@ -209,6 +209,25 @@ def test_rendered_users_are_sent_and_not_shown(connect: Connect, simulator: Simu
     assert simulator.platform.users["user99"]["password"] == "pass-99"
 
 
+@pytest.mark.parametrize(
+    ("given", "native", "kind"),
+    [("{{ people }}", False, "str"), ("{{ people | tojson }}", False, "str"), ("{{ people[0] }}", True, "dict")],
+)
+def test_nor_is_shown_what_is_no_list_of_them(
+    connect: Connect, simulator: Simulator, given: str, native: bool, kind: str
+) -> None:
+    """A template gives text unless the DAG says otherwise, and Airflow would keep that with its passwords."""
+    connect(simulator)
+    with DAG("dag", render_template_as_native_obj=native):
+        operator = AnaplatCreateUsersOperator(task_id="users", users=given)  # type: ignore[arg-type]
+    operator.render_template_fields({"people": people(2)})  # type: ignore[typeddict-unknown-key]  # of this test
+
+    assert serialize_template_field(operator.users, "users") == f"a {kind}, which is no list"
+    with pytest.raises(AirflowFailException, match=f"users is a {kind}; it must be a list"):
+        operator.execute({})
+    assert simulator.ledger == []
+
+
 def test_users_of_a_database(connect: Connect, simulator: Simulator, monkeypatch: Any, tmp_path: Path) -> None:
     connect(simulator)
     monkeypatch.setenv("AIRFLOW_CONN_HR", json.dumps({"conn_type": "sqlite", "host": str(tmp_path / "hr.db")}))

@@ -114,6 +114,9 @@ def test_an_answer_about_another_task_is_no_success(wait: Wait, simulator: Simul
         wait()
     simulator.platform.tasks["t/1"][0]["taskId"] = "t/1"
     assert wait()["status"] == "FINISHED"
+    simulator.platform.tasks["7"] = [{"taskId": 8, "status": "FINISHED", "result": None}]
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="task 7 and answers of '8'"):
+        wait(platform_task_id="7")
 
 
 def test_without_a_task_the_list_is_watched(wait: Wait, simulator: Simulator) -> None:

@@ -111,3 +111,11 @@ def test_another_platform_is_none_where_nobody_was_created(tmp_path: Path) -> No
     ledger.begin(["ada"])
     ledger.created_now(["ada"])
     assert list(UserLedger(store, "https://platform").created) == ["ada"]
+
+
+def test_the_same_platform_in_another_spelling_knows_its_users(tmp_path: Path) -> None:
+    store = FolderStateStore(tmp_path)
+    ledger = UserLedger(store, "https://bi.example.com")
+    ledger.begin(["ada"])
+    ledger.created_now(["ada"])
+    assert list(UserLedger(store, "https://BI.example.com:443").created) == ["ada"]

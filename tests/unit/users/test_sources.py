@@ -62,6 +62,14 @@ def parquet() -> bytes:
 FILES = {"u.csv": CSV.encode(), "u.ndjson": NDJSON.encode(), "u.jsonl": NDJSON.encode(), "u.PARQUET": parquet()}
 
 
+@pytest.mark.parametrize("name", ["u[1].parquet", "u?.parquet", "*.parquet"])
+def test_a_name_is_no_pattern(name: str, tmp_path: Path) -> None:
+    for other in ("u1.parquet", "u2.parquet"):
+        pl.DataFrame({"loginId": ["mallory"]}).write_parquet(tmp_path / other)
+    (tmp_path / name).write_bytes(parquet())
+    assert [user.login_id for user in CheckedUsers(file_source(tmp_path / name))] == ["ada", "7"]
+
+
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("where", ["local", "memory"])
 def test_every_format_gives_the_same_users(name: str, where: str, tmp_path: Path) -> None:
