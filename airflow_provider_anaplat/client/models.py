@@ -79,8 +79,7 @@ EpochMillis = Annotated[
 
 # What 64 bits hold: whoever keeps a number, or computes with it, may take no other.
 _MOST = (1 << 63) - 1
-# Nothing can be found by an id without a character, nor waited for.
-_Id = Annotated[str, Field(pattern=r"\S")]
+_Id = Annotated[str, Field(pattern=r"\S")]  # by a blank one, nothing can be found or waited for
 # The contract shows a text; where a refresh is answered with a number, the task is that number, too.
 _TaskId = Annotated[str, Field(coerce_numbers_to_str=True)]
 Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=_MOST)]
