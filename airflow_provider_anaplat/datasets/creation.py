@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import inf
 from typing import Any, Literal
 
 import tenacity
@@ -63,9 +64,9 @@ class Wish:
     in_doubt: InDoubt = "fail"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.settling_time, int | float) or not self.settling_time >= 0:  # NaN neither
+        if not isinstance(self.settling_time, int | float) or not 0 <= self.settling_time < inf:  # NaN neither
             raise AnaplatRequestError(
-                f"reconcile_timeout is {self.settling_time!r}; it must be a number of seconds, 0 at least. "
+                f"reconcile_timeout is {self.settling_time!r}; it must be a finite number of seconds, 0 at least. "
                 "Nothing was sent."
             )
 

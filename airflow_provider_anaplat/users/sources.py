@@ -181,7 +181,7 @@ class ParquetSource(_FileSource):
                 while not (piece := frame.slice(number, _ROWS_OF_PARQUET).collect()).is_empty():
                     for number, values in enumerate(piece.iter_rows(), number + 1):  # noqa: B020 - it counts on
                         yield number, user_fields(places, values)
-            except pl.exceptions.PolarsError as error:
+            except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
                 raise _unreadable(self, str(error).splitlines()[0]) from None
 
 

@@ -173,7 +173,7 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     *[(AnaplatCreateDatasetOperator, name, NO_TEXT) for name in ("account_id", "name", "parent_dir_id")],
     (AnaplatCreateDatasetOperator, "extra_fields", ["", "None", 7, True, ["x"], {1: 2}]),
     (AnaplatCreateDatasetOperator, "success_states", NO_LIST),
-    (AnaplatCreateDatasetOperator, "reconcile_timeout", ["60", None, -1, float("nan")]),
+    (AnaplatCreateDatasetOperator, "reconcile_timeout", ["60", None, -1, float("nan"), float("inf")]),
     *[(AnaplatListDatasetsOperator, name, NO_TEXT) for name in ("name_pattern", "folder")],
     *[
         (kind, name, NO_LIST)
