@@ -21,7 +21,7 @@ PROCESSES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 TESTED ?= tests/integration tests/unit
 TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
 
-# Else every process of Airflow would compile a thousand modules anew, which takes two seconds.
+# Bytecode is kept: without it, every process of Airflow would compile a thousand modules anew, for two seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help bench demo ui test test-system test-all coverage mutants lint types check docs build sbom mysqlclient pins clean constraints

@@ -71,30 +71,21 @@ def test_what_short_pages_lack_is_asked_for_at_the_same_time(client: AnaplatClie
         assert rows.result() == list(range(80))
 
 
-def test_two_pages_are_decoded_while_more_are_there(client: AnaplatClient, simulator: Simulator) -> None:
-    simulator.platform.add_dataset("numbers", numbers(80))
+@pytest.mark.parametrize(("columns", "decoded"), [(1, 2), (2_000, 1)])
+def test_two_pages_are_decoded_while_more_are_there_or_one_of_very_many_columns(
+    client: AnaplatClient, simulator: Simulator, columns: int, decoded: int
+) -> None:
+    rows = [[str(number)] * columns for number in range(80)]
+    table = Table.of_rows([(f"c{number}", "STRING") for number in range(columns)], rows)
+    simulator.platform.add_dataset("numbers", table)
     reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8))
     with closing(reader.pages()) as pages:
         first = next(pages)
         wait_until(lambda: len(alive(Head)) + len(alive(RowPage)) == 8)
-        wait_until(lambda: len(alive(RowPage)) == 2)
+        wait_until(lambda: len(alive(RowPage)) == decoded)
         reader._decoder.submit(int).result()  # behind all that would be decoded now
-        assert len(alive(RowPage)) == 2
-        assert [row[0] for page in (first, *pages) for row in page.frame.rows()] == [str(n) for n in range(80)]
-
-
-def test_or_one_of_very_many_columns(client: AnaplatClient, simulator: Simulator) -> None:
-    columns = [(f"c{number}", "STRING") for number in range(2_000)]
-    rows = [[str(number)] * len(columns) for number in range(40)]
-    simulator.platform.add_dataset("wide", Table.of_rows(columns, rows))
-    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=4))
-    with closing(reader.pages()) as pages:
-        first = next(pages)
-        wait_until(lambda: len(alive(Head)) + len(alive(RowPage)) == 4)
-        wait_until(lambda: len(alive(RowPage)) == 1)
-        reader._decoder.submit(int).result()  # behind all that would be decoded now
-        assert len(alive(RowPage)) == 1
-        assert [page.frame.height for page in (first, *pages)] == [10] * 4
+        assert len(alive(RowPage)) == decoded
+        assert [list(row) for page in (first, *pages) for row in page.frame.rows()] == rows
 
 
 def alive(kind: type) -> list[object]:

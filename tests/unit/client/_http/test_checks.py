@@ -1,3 +1,5 @@
+"""What is known of an address before anything is sent to it."""
+
 from __future__ import annotations
 
 import pytest
