@@ -25,7 +25,7 @@ from airflow_provider_anaplat.client.cards import (
 from airflow_provider_anaplat.client.lookup import Lookup
 from airflow_provider_anaplat.client.models import Card, TaskStatus
 from airflow_provider_anaplat.client.operations import GET_USERS, LIST_CARDS, READ_CARD, Operation, TokenPlace
-from airflow_provider_anaplat.client.tasks import RefreshCall, TaskStatusCall, read_task
+from airflow_provider_anaplat.client.tasks import RefreshCall, TaskStatusCall, read_refresh, read_task
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError, AnaplatRequestError
 
 __all__ = [
@@ -66,7 +66,7 @@ class Extensions:
 
     def refresh_dataset(
         self, ds_id: str, call: RefreshCall | None = None, body: Mapping[str, Any] | None = None
-    ) -> str | None:
+    ) -> TaskStatus:
         """Have the platform update a dataset; an answer says that it was accepted, not that it is done.
 
         The contract names update tasks without describing them.
@@ -74,15 +74,11 @@ class Extensions:
         :param ds_id: id of the dataset
         :param call: how the platform is asked; by default as its vendor describes it
         :param body: the request's body, without the token
-        :returns: the platform's id of the update (``taskId``), if it gives one
+        :returns: the platform's id of the update (``task_id``) and what it says of it, as far as it does
         :raises AnaplatOutcomeUnknownError: the answer was lost
         """
         operation = (call or RefreshCall()).operation(ds_id)
-        answer = self._transport.send(
-            operation, checked_path(operation.path), partial(validated_echo, object), json=body
-        )
-        task_id = answer.get("taskId") if isinstance(answer, dict) else None
-        return None if task_id in (None, "") else str(task_id)
+        return self._transport.send(operation, checked_path(operation.path), read_refresh, json=body)
 
     def find_task(
         self,

@@ -2,87 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Any
 
-import pendulum
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from airflow_provider_anaplat.client.values import Count, EpochMillis, Id, Int64, Items, TaskId, Timestamp
+
 __all__ = [
-    "AuthorizedResource", "Card", "Column", "ColumnGroup", "Consolidation", "Count", "CreateDatasetRequest",
-    "CreatedUsers", "CreationTask", "Cron", "Dataset", "DatasetData", "EpochMillis", "ExistingUsers",
-    "GrantingSubject", "IncrementalUpdate", "Items", "NewUser", "NoticeConfig", "Page", "PageSettings",
-    "RealTimeUpdate", "SubscriptionCron", "SubscriptionPlan", "TableQuery", "TaskStatus", "Timestamp",
-    "UserRecord",
+    "AuthorizedResource", "Card", "Column", "ColumnGroup", "Consolidation", "CreateDatasetRequest",
+    "CreatedUsers", "CreationTask", "Cron", "Dataset", "DatasetData", "ExistingUsers", "GrantingSubject",
+    "IncrementalUpdate", "NewUser", "NoticeConfig", "Page", "PageSettings", "RealTimeUpdate", "SubscriptionCron",
+    "SubscriptionPlan", "TableQuery", "TaskStatus", "UserRecord",
 ]  # fmt: skip
 
-T = TypeVar("T")
-# A list that is read up to its first error: each takes far more memory than what it is about.
-Items = Annotated[list[T], Field(fail_fast=True)]
-
 _LONGEST = 1_000  # characters of a text in a summary
-_TIMESTAMP_FORMAT = "%Y-%m-%d %H:%M:%S%z"
-
-
-def _read_timestamp(value: Any) -> Any:
-    """Read the platform's ``YYYY-MM-DD HH:mm:ss+hhmm``; a moment without a zone is refused."""
-    if value == "":
-        return None
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:  # whose text holds the value, which may be anything
-            raise ValueError("no timestamp such as 2026-01-31 10:00:00+0800") from None
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError("a timestamp without a zone offset")
-        return pendulum.instance(value)
-    return value
-
-
-def _read_epoch_millis(value: Any) -> Any:
-    if not isinstance(value, int):
-        return value
-    try:
-        return pendulum.from_timestamp(value / 1000)
-    except (OverflowError, OSError) as error:
-        raise ValueError("no moment that a calendar has") from error
-
-
-def _read_count(value: Any) -> Any:
-    if isinstance(value, bool):  # which would be read as 0 or 1
-        raise ValueError("true or false is no count")
-    return value
-
-
-def _write_timestamp(value: datetime | None) -> str | None:
-    if value is None:
-        return None
-    # What the contract does not show is kept too: a moment that was cut off would look earlier than itself.
-    form = _TIMESTAMP_FORMAT.replace("%S", "%S.%f") if value.microsecond else _TIMESTAMP_FORMAT
-    return value.strftime(form.replace("%Y", f"{value.year:04}"))  # of a year before 1000, %Y has fewer digits
-
-
-def _write_epoch_millis(value: datetime | None) -> int | None:
-    return None if value is None else round(value.timestamp() * 1000)
-
-
-Timestamp = Annotated[
-    pendulum.DateTime | None, BeforeValidator(_read_timestamp), PlainSerializer(_write_timestamp, when_used="json")
-]
-EpochMillis = Annotated[
-    pendulum.DateTime | None,
-    BeforeValidator(_read_epoch_millis),
-    PlainSerializer(_write_epoch_millis, when_used="json"),
-]
-
-# What 64 bits hold: whoever keeps a number, or computes with it, may take no other.
-_MOST = (1 << 63) - 1
-_Id = Annotated[str, Field(pattern=r"\S")]  # by a blank one, nothing can be found or waited for
-# The contract shows a text; where a refresh is answered with a number, the task is that number, too.
-_TaskId = Annotated[str, Field(coerce_numbers_to_str=True)]
-Count = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=_MOST)]
 
 
 class _Record(BaseModel):
@@ -149,7 +83,7 @@ class Column(_Record):
 class _DatasetFields(_Record):
     """What the dataset list and the dataset data have in common."""
 
-    ds_id: _Id
+    ds_id: Id
     name: str | None = None
     display_type: str | None = None
     dom_id: str | None = None
@@ -181,7 +115,7 @@ class DatasetData(_DatasetFields):
     # Some releases name it `data`.
     preview: Items[Items[str | None]] = Field(validation_alias=AliasChoices("preview", "data"))
     storage_id: str | None = None
-    version: Annotated[int, Field(ge=-_MOST, le=_MOST)] | None = None
+    version: Int64 | None = None
 
 
 class Cron(_Record):
@@ -231,19 +165,10 @@ class CreateDatasetRequest(_Record):
     platform_index_incremental_update_setting: IncrementalUpdate | None = None
 
 
-class CreationTask(_Record):
-    """The platform's answer to a dataset creation; ``result`` 处理中 means that it still works on it."""
-
-    ds_id: _Id
-    task_id: _TaskId | None = None
-    status: str | None = None
-    result: str | dict[str, Any] | None = None
-
-
 class TaskStatus(_Record):
-    """The answer to the extension ``task/status``; ``result`` may be an object with an ``error``."""
+    """What the platform says of one of its tasks; ``result`` may be an object with an ``error``."""
 
-    task_id: _TaskId | None = None
+    task_id: TaskId | None = None
     status: str | None = None
     result: str | dict[str, Any] | None = None
 
@@ -252,6 +177,17 @@ class TaskStatus(_Record):
         """What failed, if ``result`` is an object that says so."""
         error = self.result.get("error") if isinstance(self.result, dict) else None
         return str(error) if error else None
+
+    @property
+    def words(self) -> list[str]:
+        """What is said in a word, to be looked up in a table of states: ``status`` first."""
+        return [word for word in (self.status, self.result) if isinstance(word, str) and word.strip()]
+
+
+class CreationTask(TaskStatus):
+    """The platform's answer to a dataset creation; ``result`` 处理中 means that it still works on it."""
+
+    ds_id: Id
 
 
 class GrantingSubject(_Record):

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from airflow_provider_anaplat.client import defaults
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import quoted_id
-from airflow_provider_anaplat.client._http.validation import validated_task
+from airflow_provider_anaplat.client._http.validation import in_few_words, validated_echo, validated_task
 from airflow_provider_anaplat.client.models import TaskStatus
 from airflow_provider_anaplat.client.operations import GET_TASK, REFRESH_DATASET, Operation, TokenPlace
 from airflow_provider_anaplat.errors import AnaplatRequestError
@@ -20,6 +20,7 @@ __all__ = [
     "RefreshCall",
     "RefreshStyle",
     "TaskStatusCall",
+    "read_refresh",
     "read_task",
 ]
 
@@ -124,6 +125,20 @@ class RefreshCall:
         """
         path = self.path.replace("{dsId}", quoted_id(REFRESH_DATASET.name, "ds_id", ds_id))
         return replace(REFRESH_DATASET, path=path, method=self.method.upper(), token_in=self.auth_in)
+
+
+def read_refresh(answer: Answer) -> TaskStatus:
+    """Return what an answer says of an update that it accepts, whose shape the contract leaves open."""
+    said = validated_echo(object, answer)
+    fields = said if isinstance(said, dict) else {"result": said}
+    task_id, status, result = fields.get("taskId"), fields.get("status"), fields.get("result")
+    return in_few_words(
+        TaskStatus(
+            task_id=None if task_id in (None, "") else str(task_id),
+            status=status if isinstance(status, str) else None,
+            result=result if isinstance(result, str | dict) else None,
+        )
+    )
 
 
 def read_task(answer: Answer) -> TaskStatus:

@@ -108,7 +108,8 @@ class Refresh:
         """Have the platform update the dataset, unless an earlier attempt has, or an update is already running.
 
         :raises AnaplatNotFoundError: the dataset is not in the list
-        :raises AnaplatNeedsAPersonError: an update is already running, and ``if_running`` is ``fail``
+        :raises AnaplatNeedsAPersonError: an update is already running, and ``if_running`` is ``fail``; or the
+            platform reports at once that the update failed
         :raises AnaplatDamagedStateError: what an earlier attempt noted cannot be read; nothing was sent
         :raises AnaplatOutcomeUnknownError: the answer was lost, and no update is seen
         :raises AnaplatNotSeenError: the same, if ``in_doubt`` is ``resend``
@@ -194,7 +195,7 @@ class Refresh:
 
     def _ask(self, asked: Asked) -> Asked:
         try:
-            task_id = self._client.refresh_dataset(self._wish.ds_id, self._wish.call, self._wish.body)
+            task = self._client.refresh_dataset(self._wish.ds_id, self._wish.call, self._wish.body)
         except AnaplatOutcomeUnknownError as error:
             log.warning("%s", error)
             self._find_update(asked, error)
@@ -202,8 +203,15 @@ class Refresh:
         except AnaplatError:  # it was refused, or never left
             self.give_up()
             raise
+        if self._wish.states.failed_at_once(task):
+            self.give_up()
+            raise AnaplatNeedsAPersonError(
+                f"The platform accepted the refresh of dataset {self._wish.ds_id} and reports that it failed: "
+                f"status {task.status!r}, result {task.error or task.result!r}. Look at the dataset there, then "
+                "clear this task to ask again."
+            )
         log.info("The platform has accepted the refresh of dataset %s", self._wish.ds_id)
-        return self._note(Asked(asked.dataset, asked.utime, task_id, accepted=True))
+        return self._note(Asked(asked.dataset, asked.utime, task.task_id, accepted=True))
 
     def _note(self, asked: Asked) -> Asked:
         asked = replace(asked, platform=self._client.base_url)

@@ -15,7 +15,7 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 from airflow_provider_anaplat.operators.waiting import AnaplatWaitingOperator, carried_by
 from airflow_provider_anaplat.triggers.base import DEFERRABLE
 from airflow_provider_anaplat.triggers.datasets import AnaplatDatasetTaskTrigger
-from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, State, StateTable
+from airflow_provider_anaplat.waiting.states import FAILURE_STATES, SUCCESS_STATES, StateTable
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -224,15 +224,11 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
             raise AirflowFailException(f"The dataset's description is unusable: {problems}.") from error
 
     def _fail_if_failed(self, task: CreationTask) -> None:
-        """Fail if the accepted creation says at once that it failed, in a word or in an object."""
-        error = task.result.get("error") if isinstance(task.result, dict) else None
-        words = (task.status, task.result if isinstance(task.result, str) else None)
-        # A word that the package knows stays a failure, too: with no wait to follow, nobody else would see it.
-        states = StateTable(self.success_states, (*self.failure_states, *FAILURE_STATES))
-        if error or any(states.read(word) is State.FAILED for word in words):
+        """Fail if the accepted creation says at once that it failed."""
+        if StateTable(self.success_states, self.failure_states).failed_at_once(task):
             raise AirflowFailException(
-                f"The platform accepted the creation of dataset {self.name!r} and reports that it failed: "
-                f"status {task.status!r}, result {error or task.result!r}. Look at the dataset {task.ds_id} there."
+                f"The platform accepted the creation of dataset {self.name!r} and reports that it failed: status "
+                f"{task.status!r}, result {task.error or task.result!r}. Look at the dataset {task.ds_id} there."
             )
 
 

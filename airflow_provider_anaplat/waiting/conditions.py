@@ -203,8 +203,7 @@ class _OfOneTask(_OfOneDataset):
         if task.error:
             return State.FAILED
         states = StateTable(self.success_states, self.failure_states)
-        words = [word for word in (task.status, task.result) if isinstance(word, str) and word.strip()]
-        read = [states.read(word) for word in words] or [State.UNKNOWN]
+        read = [states.read(word) for word in task.words] or [State.UNKNOWN]
         return next((state for state in (State.FAILED, State.UNKNOWN) if state in read), read[-1])
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
+
+if TYPE_CHECKING:
+    from airflow_provider_anaplat.client.models import TaskStatus
 
 __all__ = [
     "FAILURE_STATES",
@@ -73,6 +76,15 @@ class StateTable:
             if word in map(_normalised, words):
                 return state
         return State.UNKNOWN
+
+    def failed_at_once(self, task: TaskStatus) -> bool:
+        """Tell whether the answer that accepts a creation or refresh says that it failed, in a word or an object.
+
+        A word that the package knows as a failure stays one, whatever the user's are: where no wait follows,
+        nobody else would see it.
+        """
+        states = StateTable(self.success, (*self.failure, *FAILURE_STATES))
+        return bool(task.error) or any(states.read(word) is State.FAILED for word in task.words)
 
 
 def is_list_of_texts(given: Any) -> bool:

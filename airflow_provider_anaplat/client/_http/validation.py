@@ -63,7 +63,11 @@ def validated_task(kind: type[R], answer: Answer) -> R:
     :raises AnaplatError: the answer is no success
     :raises AnaplatInvalidAnswerError: its payload has another shape
     """
-    task = validated_echo(kind, answer)
+    return in_few_words(validated_echo(kind, answer))
+
+
+def in_few_words(task: R) -> R:
+    """Return a task whose ``status`` and ``result`` are short enough for a log, an XCom and a note."""
     return task.model_copy(update={name: _few(getattr(task, name)) for name in ("status", "result")})
 
 

@@ -27,6 +27,7 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.simulator import Simulator, replies
 from airflow_provider_anaplat.simulator.platform import StoredDataset
 from airflow_provider_anaplat.state import FolderStateStore
+from airflow_provider_anaplat.waiting.states import StateTable
 
 Attempt = Callable[..., Asked]
 
@@ -59,6 +60,44 @@ def test_what_was_there_before_is_noted(refresh: Any, dataset: StoredDataset) ->
     found = refresh().ask()
     assert (found.dataset["dsId"], found.utime, found.task_id) == ("ds1", found.dataset["utime"], "refresh-ds1")
     assert dataset.fields()["utime"] == before
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ({"taskId": "t", "status": "FAILED"}, "'FAILED'"),
+        ({"taskId": "t", "status": "已提交", "result": " failed "}, "' failed '"),
+        ({"taskId": "t", "status": "FINISHED", "result": {"error": "source is gone"}}, "source is gone"),
+        ({"status": "失败"}, "'失败'"),
+        ("CANCELED", "'CANCELED'"),
+    ],
+)
+def test_an_update_that_is_accepted_and_has_failed_ends_there_and_is_asked_for_anew(
+    refresh: Any, simulator: Simulator, said: Any, shown: str
+) -> None:
+    answer = json.dumps({"result": "ok", "response": said}).encode()
+    simulator.inject("refresh_dataset", replies.content(answer))
+    states = StateTable(failure=["失败"])
+
+    with pytest.raises(AnaplatNeedsAPersonError, match=f"dataset ds1 and reports that it failed: .*{shown}"):
+        refresh(states=states).ask()
+    assert asked(simulator) == 1
+
+    assert refresh(states=states).ask().accepted
+    assert asked(simulator) == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [None, True, 7, "ok", [], ["FAILED"], {"status": 5, "result": ["FAILED"]}, {"result": {"error": ""}}],
+)
+def test_whatever_else_accepts_an_update_says_nothing_of_it(refresh: Any, simulator: Simulator, said: Any) -> None:
+    answer = json.dumps({"result": "ok", "response": said}).encode()
+    simulator.inject("refresh_dataset", replies.content(answer))
+
+    found = refresh().ask()
+
+    assert (found.accepted, found.task_id) == (True, None)
 
 
 def test_an_update_is_asked_for_when_the_second_of_the_last_one_has_passed(

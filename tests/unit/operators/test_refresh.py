@@ -312,6 +312,14 @@ def test_without_a_task_the_list_is_looked_at(run: Run, simulator: Simulator) ->
     assert simulator.requests("get_task") == []
 
 
+@pytest.mark.parametrize("wait", [True, False])
+def test_an_accepted_update_that_failed_at_once_fails_the_task(run: Run, simulator: Simulator, wait: bool) -> None:
+    failed = b'{"result": "ok", "response": {"taskId": "t", "status": "FAILED", "result": {"error": "no table"}}}'
+    simulator.inject("refresh_dataset", replies.content(failed))
+    with pytest.raises(AirflowFailException, match=r"dataset ds1 and reports that it failed: .*'no table'"):
+        run(wait_for_completion=wait)
+
+
 def test_an_empty_id_of_a_task_is_none(run: Run, simulator: Simulator) -> None:
     empty = b'{"result": "ok", "response": {"taskId": ""}}'
     simulator.inject("refresh_dataset", replies.Fault(lambda _: replies.Reply(200, empty), True))
