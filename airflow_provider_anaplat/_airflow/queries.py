@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
@@ -53,7 +53,7 @@ def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[
     """Run a query and give the names of its columns and its rows.
 
     SQLAlchemy knows for each database how its rows are fetched a thousand at a time. If it does not know the
-    database, the driver's own cursor may hold all rows at once.
+    database, or the connection asks for rows as dictionaries, the driver's own cursor may hold all rows at once.
 
     :param sql_conn_id: id of an Airflow connection whose hook is a ``DbApiHook``
     :param sql: the query
@@ -65,7 +65,7 @@ def query(sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[
         raise AirflowFailException(f"sql_conn_id: the connection {sql_conn_id!r} is not one of an SQL database.")
     with ExitStack() as stack:
         with _failures(sql_conn_id):
-            names, rows = stack.enter_context(_run(hook, sql))
+            names, rows = stack.enter_context(_run(hook, sql_conn_id, sql))
         yield names, _read(rows, sql_conn_id)
 
 
@@ -90,8 +90,10 @@ def _read(rows: Iterable[Any], sql_conn_id: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _run(hook: Any, sql: str) -> Iterator[tuple[Sequence[str], Iterable[Any]]]:
-    engine = _engine(hook)
+def _run(hook: Any, sql_conn_id: str, sql: str) -> Iterator[tuple[Sequence[str], Iterable[Any]]]:
+    cursor_kind = str(BaseHook.get_connection(sql_conn_id).extra_dejson.get("cursor"))
+    # SQLAlchemy reads rows by their places, which dictionaries do not have.
+    engine = None if "dict" in cursor_kind.lower() else _engine(hook)
     if engine is None:
         with closing(hook.get_conn()) as connection, closing(connection.cursor()) as cursor:
             cursor.execute(sql)
@@ -121,4 +123,5 @@ def _engine(hook: Any) -> Any:
 
 def _fetched(cursor: Any) -> Iterator[Any]:
     while rows := cursor.fetchmany(_ROWS_AT_A_TIME):
-        yield from rows
+        for row in rows:
+            yield tuple(row.values()) if isinstance(row, Mapping) else row

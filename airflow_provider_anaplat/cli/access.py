@@ -8,6 +8,7 @@ from airflow_provider_anaplat.access import AccessQuery, write_access_report
 from airflow_provider_anaplat.access.changes import comparison_of
 from airflow_provider_anaplat.cli.paths import place_for
 from airflow_provider_anaplat.cli.session import client_for, user_ids
+from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.formats import WriteOptions
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ __all__ = [
 
 def access(arguments: Namespace, output: Printer) -> None:
     """Write the report; then fail, if the rights of some users could not be read."""
+    if arguments.compare_with is None and (arguments.changes_path or arguments.on_changes == "fail"):
+        raise AnaplatRequestError("--on-changes and --changes-path need --compare-with. Nothing was sent.")
     query = AccessQuery(user_ids(arguments), arguments.page_types)
     options = WriteOptions(csv_formulas=arguments.csv_formulas)
 

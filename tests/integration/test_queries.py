@@ -34,6 +34,17 @@ def test_rows_come_before_the_database_has_made_them_all(monkeypatch: pytest.Mon
         list(numbers)
 
 
+@pytest.mark.skipif(not _postgresql_is_there(), reason="there is no PostgreSQL on 127.0.0.1:5432")
+@pytest.mark.parametrize("cursor", ["dictcursor", "namedtuplecursor"])
+def test_rows_come_in_their_order_whatever_cursor_the_connection_asks_for(
+    monkeypatch: pytest.MonkeyPatch, cursor: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HR", f"postgres://postgres@127.0.0.1:5432/test?cursor={cursor}")
+    with query("hr", "select i as n, i + 1 as a from generate_series(1, 2000) i") as (names, rows):
+        assert names == ["n", "a"]
+        assert [tuple(row) for row in rows] == [(i, i + 1) for i in range(1, 2_001)]
+
+
 class Cursorish:
     """A hook of a database that SQLAlchemy does not know."""
 
@@ -49,6 +60,7 @@ class Cursorish:
 def test_a_database_that_sqlalchemy_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow_provider_anaplat._airflow.releases import BaseHook
 
+    monkeypatch.setenv("AIRFLOW_CONN_HR", '{"conn_type": "a database of its own"}')
     monkeypatch.setattr(BaseHook, "get_hook", lambda _: Cursorish())
     with query("hr", "select 1 as a, 2 as b union select 3, 4") as (names, rows):
         assert (names, list(rows)) == (["a", "b"], [(1, 2), (3, 4)])

@@ -226,3 +226,14 @@ def test_access_compares_with_an_earlier_report(anaplat: Anaplat, simulator: Sim
     assert (found["gained"], found["lost"], found["changesPath"]) == (1, 0, str(tmp_path / "new-changes.ndjson"))
     assert anaplat(*given, "--on-changes", "fail").code == 8
     assert anaplat("access", new, "--user", "u1", "--compare-with", tmp_path / "gone.csv").code == 7
+
+
+@pytest.mark.parametrize("given", [("--on-changes", "fail"), ("--changes-path", "changes.csv")])
+def test_what_is_said_of_a_comparison_needs_one(
+    anaplat: Anaplat, simulator: Simulator, tmp_path: Path, given: tuple[str, str]
+) -> None:
+    ended = anaplat("access", tmp_path / "new.csv", "--user", "u1", *given)
+
+    assert (ended.code, simulator.ledger) == (2, [])
+    assert "need --compare-with" in ended.err
+    assert anaplat("access", tmp_path / "new.csv", "--user", "u1", *given, "--compare-with", "").code == 0
