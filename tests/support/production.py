@@ -37,8 +37,8 @@ FAULTS = (
 OTHERS = ("default", "secrets", "failing", "bystander")
 SECRET_FAULTS = ("http_500", "http_401", "reset", "rejected", "redirect", "html", "malformed")
 WORKING = "处理中"
-SENSORS = 100
-MAPPED = 20  # of the sensors
+SENSORS = 40
+MAPPED = 10  # of the sensors
 ROWS = 1000  # of each dataset that is exported
 FLIGHTS = Table.of_rows([("carrier", "STRING"), ("distance", "INT")], [["UA", "1400"], [None, None]])
 # Each mark holds what is written otherwise in an address, in JSON, in Python and in a shell.

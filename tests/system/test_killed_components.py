@@ -90,7 +90,7 @@ def test_what_dead_workers_were_doing_is_done_once(running: Production, held: th
     assert exported(running, *(f"{parts.name}/{name}" for name in names)) == EXPORTED
 
 
-def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
+def test_forty_sensors_outlive_their_triggerer(running: Production) -> None:
     platform, creating = running.platforms["triggerer_dies"], running.platforms["triggerer_dies_creating"]
     for number in range(1, SENSORS + 1):
         platform.platform.add_dataset(f"dataset {number}", TEXTS, [WORKING])
@@ -106,7 +106,7 @@ def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
     running.deployment.airflow.kill("triggerer")
     asked = len(platform.requests("list_datasets"))
     for dataset in platform.platform.datasets.values():
-        dataset.statuses = ["FAILED" if dataset.ds_id in ("ds7", "ds77") else "FINISHED"]
+        dataset.statuses = ["FAILED" if dataset.ds_id in ("ds7", "ds37") else "FINISHED"]
     creating.platform.datasets["ds1"].statuses = ["FINISHED"]
     running.deployment.airflow.start("triggerer")
 
@@ -116,7 +116,7 @@ def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
     running.deployment.wait_for("triggerer_dies_creating", "success")
     tasks = running.deployment.tasks("triggerer_dies")
     assert {(task.task_id, task.map_index) for task in tasks if task.state == "failed"} == {
-        ("mapped", 6), ("ds77", -1),
+        ("mapped", 6), ("ds37", -1),
     }  # fmt: skip
     assert states(running) == {"failed": 2, "success": SENSORS - 2}
     for task in tasks:
@@ -131,7 +131,7 @@ def test_a_hundred_sensors_outlive_their_triggerer(running: Production) -> None:
 
 
 def states(running: Production) -> Counter[str | None]:
-    """Count the states of the hundred sensors."""
+    """Count the states of the forty sensors."""
     return Counter(task.state for task in running.deployment.tasks("triggerer_dies"))
 
 
