@@ -17,7 +17,6 @@ from airflow_provider_anaplat.client._http.checks import is_same_address
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.datasets import InDoubt
 from airflow_provider_anaplat.errors import (
-    PASSING_ERRORS,
     AnaplatDamagedStateError,
     AnaplatDatasetExistsError,
     AnaplatError,
@@ -26,6 +25,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.state import StateStore, damaged, forget_failed, read_note
+from airflow_provider_anaplat.waiting.wait import may_pass
 
 __all__ = [
     "Creation",
@@ -87,6 +87,7 @@ class Creation:
         self._client = client
         self._store = store
         self._wish = wish
+        self._answered = False  # whether the platform has shown its list
 
     def find_or_create(self) -> CreationTask:
         """Return the creation of this DAG run, or of the dataset that it shall reuse.
@@ -150,6 +151,7 @@ class Creation:
         """
         name, directory = self._wish.request.name, self._wish.request.parent_dir_id
         listed = self._client.find_datasets(())
+        self._answered = True
         found = listed.matching(
             lambda record: record.get("name") == name and (not directory or record.get("parentDirId") == directory)
         )
@@ -221,7 +223,7 @@ class Creation:
 
         looking = tenacity.Retrying(
             retry=tenacity.retry_if_result(lambda found: found is None)
-            | tenacity.retry_if_exception_type(PASSING_ERRORS),
+            | tenacity.retry_if_exception(lambda error: may_pass(error, answered=self._answered)),
             stop=lambda _: time.monotonic() >= end,
             wait=tenacity.wait_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
             sleep=lambda seconds: time.sleep(max(0.0, min(seconds, end - time.monotonic()))),

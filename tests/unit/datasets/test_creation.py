@@ -455,6 +455,28 @@ def test_what_appears_late_is_adopted_even_so(run: Run) -> None:
     assert (run.sent, run.created) == (1, 1)
 
 
+@pytest.mark.parametrize("fault", [replies.http_status(404), replies.content(b"<html>", "text/html")])
+def test_an_ingress_that_answers_in_its_place_for_a_while_hides_nothing(run: Run, fault: Fault) -> None:
+    run.platform.inject("create_dataset", replies.reset(), after_act=True)
+    run.platform.inject("list_datasets", fault, when=lambda _: run.sent > 0)
+    assert run.attempt(settling_time=20).ds_id == "ds1"
+    assert (run.sent, run.created) == (1, 1)
+
+
+def test_an_attempt_whose_first_look_finds_no_platform_ends_at_once(remembering: Run) -> None:
+    remembering.platform.inject("create_dataset", replies.reset())
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        remembering.attempt()
+    looks = len(remembering.platform.requests("list_datasets"))
+    remembering.platform.inject("list_datasets", replies.http_status(404), times=None)
+
+    with pytest.raises(errors.AnaplatNotFoundError):
+        remembering.attempt(settling_time=LONG)
+
+    assert len(remembering.platform.requests("list_datasets")) == looks + 1
+    assert remembering.sent == 1
+
+
 def test_another_directory_after_a_lost_answer_sends_nothing(remembering: Run, simulator: Simulator) -> None:
     """A name or a directory that a template gives may be another at each attempt."""
     simulator.inject("create_dataset", replies.reset())
