@@ -67,6 +67,8 @@ class AnaplatSensor(BaseSensorOperator):
     """
 
     trigger: ClassVar[type[AnaplatWaitTrigger]]
+    # Whether a look of before the sensor began may tell it a state that has ended since.
+    needs_new_look: ClassVar[bool] = False
     # Whether a poke of this process has seen the platform answer.
     answered = False
 
@@ -186,6 +188,7 @@ class AnaplatSensor(BaseSensorOperator):
             "poll_interval": self.poke_interval,
             "max_poll_failures": self.max_poll_failures,
             "silent_fail": self.silent_fail,
+            "fresh": self.needs_new_look,
         }
 
     def _trigger_timeout(self) -> timedelta:
