@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
@@ -148,13 +148,19 @@ class Creation:
         """Return the datasets of the wished name in the wished directory; in any directory, if none is wished.
 
         What the list says of others may be malformed.
+
+        :raises AnaplatInvalidAnswerError: what it says of one of the name is, so that its directory is not known
         """
         name, directory = self._wish.request.name, self._wish.request.parent_dir_id
         listed = self._client.find_datasets(())
         self._answered = True
-        found = listed.matching(
-            lambda record: record.get("name") == name and (not directory or record.get("parentDirId") == directory)
-        )
+
+        def may_be_it(record: Mapping[str, Any]) -> bool:
+            shown = record.get("parentDirId")
+            is_there = not directory or shown == directory or not isinstance(shown, str | None)
+            return record.get("name") == name and is_there
+
+        found = listed.matching(may_be_it)
         return [dataset for ds_id in found if (dataset := listed.get(ds_id)) is not None]
 
     def _new(self, namesakes: Iterable[Dataset], known: Collection[str]) -> Dataset | None:

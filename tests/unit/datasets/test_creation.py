@@ -154,6 +154,15 @@ def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, 
     assert (run.sent, run.created) == (0, 1)
 
 
+def test_a_dataset_of_the_name_whose_directory_cannot_be_read_is_not_created_once_more(run: Run) -> None:
+    there: Any = run.platform.platform.datasets[run.add()]
+    fields = there.fields()
+    there.fields = lambda: {**fields, "parentDirId": 5}
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"the record of 'ds1' .*: parentDirId: "):
+        run.attempt("5")
+    assert (run.sent, run.created) == (0, 1)
+
+
 def answered(ds_id: str) -> Fault:
     response = {"taskId": "t", "dsId": ds_id, "status": "已提交", "result": "处理中"}
     body = json.dumps({"result": "ok", "response": response}).encode()
