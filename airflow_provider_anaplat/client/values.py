@@ -22,6 +22,8 @@ T = TypeVar("T")
 # A list that is read up to its first error: each takes far more memory than what it is about.
 Items = Annotated[list[T], Field(fail_fast=True)]
 
+# The contract shows milliseconds and promises no unit; below this, which is in 1973, they are seconds.
+_FIRST_MILLIS = 10**11
 _TIMESTAMP_FORMAT = "%Y-%m-%d %H:%M:%S%z"
 
 
@@ -45,7 +47,7 @@ def _read_epoch_millis(value: Any) -> Any:
     if not isinstance(value, int):
         return value
     try:
-        return pendulum.from_timestamp(value / 1000)
+        return pendulum.from_timestamp(value / 1000 if abs(value) >= _FIRST_MILLIS else value)
     except (OverflowError, OSError) as error:
         raise ValueError("no moment that a calendar has") from error
 

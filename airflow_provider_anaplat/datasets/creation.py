@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
@@ -17,7 +17,6 @@ from airflow_provider_anaplat.client._http.checks import is_same_address
 from airflow_provider_anaplat.client.models import CreateDatasetRequest, CreationTask, Dataset
 from airflow_provider_anaplat.datasets import InDoubt
 from airflow_provider_anaplat.errors import (
-    PASSING_ERRORS,
     AnaplatDamagedStateError,
     AnaplatDatasetExistsError,
     AnaplatError,
@@ -26,6 +25,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.state import StateStore, damaged, forget_failed, read_note
+from airflow_provider_anaplat.waiting.wait import may_pass
 
 __all__ = [
     "Creation",
@@ -87,6 +87,7 @@ class Creation:
         self._client = client
         self._store = store
         self._wish = wish
+        self._answered = False  # whether the platform has shown its list
 
     def find_or_create(self) -> CreationTask:
         """Return the creation of this DAG run, or of the dataset that it shall reuse.
@@ -147,12 +148,19 @@ class Creation:
         """Return the datasets of the wished name in the wished directory; in any directory, if none is wished.
 
         What the list says of others may be malformed.
+
+        :raises AnaplatInvalidAnswerError: what it says of one of the name is, so that its directory is not known
         """
         name, directory = self._wish.request.name, self._wish.request.parent_dir_id
         listed = self._client.find_datasets(())
-        found = listed.matching(
-            lambda record: record.get("name") == name and (not directory or record.get("parentDirId") == directory)
-        )
+        self._answered = True
+
+        def may_be_it(record: Mapping[str, Any]) -> bool:
+            shown = record.get("parentDirId")
+            is_there = not directory or shown == directory or not isinstance(shown, str | None)
+            return record.get("name") == name and is_there
+
+        found = listed.matching(may_be_it)
         return [dataset for ds_id in found if (dataset := listed.get(ds_id)) is not None]
 
     def _new(self, namesakes: Iterable[Dataset], known: Collection[str]) -> Dataset | None:
@@ -221,7 +229,7 @@ class Creation:
 
         looking = tenacity.Retrying(
             retry=tenacity.retry_if_result(lambda found: found is None)
-            | tenacity.retry_if_exception_type(PASSING_ERRORS),
+            | tenacity.retry_if_exception(lambda error: may_pass(error, answered=self._answered)),
             stop=lambda _: time.monotonic() >= end,
             wait=tenacity.wait_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
             sleep=lambda seconds: time.sleep(max(0.0, min(seconds, end - time.monotonic()))),

@@ -22,6 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatOutcomeUnknownError,
 )
 from airflow_provider_anaplat.state import StateStore, forget_failed, read_note
+from airflow_provider_anaplat.waiting.conditions import is_later
 from airflow_provider_anaplat.waiting.states import State, StateTable
 
 __all__ = [
@@ -254,9 +255,8 @@ class Refresh:
         return self._wish.states.read(dataset.status) is State.WORKING
 
     def _has_changed(self, dataset: Dataset, asked: Asked) -> bool:
-        later = dataset.utime is not None and (
-            asked.utime is None or dataset.utime > datetime.fromisoformat(asked.utime)
-        )
+        noted = datetime.fromisoformat(asked.utime) if asked.utime else None
+        later = is_later(dataset.utime, noted, self._client.earliest_platform_time(datetime.now(UTC)))
         return later or dataset.summary()["status"] != asked.dataset["status"]
 
 

@@ -67,6 +67,10 @@ class AnaplatSensor(BaseSensorOperator):
     """
 
     trigger: ClassVar[type[AnaplatWaitTrigger]]
+    # Whether a look of before the sensor began may tell it a state that has ended since.
+    needs_new_look: ClassVar[bool] = False
+    # Whether a poke of this process has seen the platform answer.
+    answered = False
 
     def __init__(
         self,
@@ -136,7 +140,14 @@ class AnaplatSensor(BaseSensorOperator):
         The failures in a row are counted here, within one poke, because nothing would carry a count from one
         poke to the next in reschedule mode.
         """
-        wait = Wait(self.trigger.condition.of(self), self.log, self._deadline(context), self.max_poll_failures)
+        rescheduled_at = self._rescheduled_at(context)  # as a poke ends that was answered
+        wait = Wait(
+            self.trigger.condition.of(self),
+            self.log,
+            self._deadline(context, rescheduled_at),
+            self.max_poll_failures,
+            answered=self.answered or rescheduled_at is not None,
+        )
         with closing(AnaplatHook(self.anaplat_conn_id).get_conn().without_retries()) as client:
             while True:
                 found = look(client, wait.condition)
@@ -144,6 +155,7 @@ class AnaplatSensor(BaseSensorOperator):
                 if event is not None:
                     return PokeReturnValue(is_done=True, xcom_value=self._end(context, event))
                 if not isinstance(found, Exception):
+                    self.answered = True
                     return False
                 time.sleep(max(0.0, min(backoff(self.poke_interval, wait.failures, found), wait.left())))
 
@@ -176,6 +188,7 @@ class AnaplatSensor(BaseSensorOperator):
             "poll_interval": self.poke_interval,
             "max_poll_failures": self.max_poll_failures,
             "silent_fail": self.silent_fail,
+            "fresh": self.needs_new_look,
         }
 
     def _trigger_timeout(self) -> timedelta:
@@ -187,14 +200,15 @@ class AnaplatSensor(BaseSensorOperator):
         self.link(context, result)
         return result
 
-    def _deadline(self, context: Context) -> float:
+    def _rescheduled_at(self, context: Context) -> datetime | None:
+        """Return when the first poke of this attempt ended, if Airflow has rescheduled the task since."""
+        ask = getattr(context.get("ti"), "get_first_reschedule_date", None) if self.reschedule else None
+        return ask(context) if ask else None
+
+    def _deadline(self, context: Context, rescheduled_at: datetime | None) -> float:
         """Return when Airflow will end the wait, so that no poke outlasts it."""
-        ti = context.get("ti")
-        start = None
-        if ti is not None:
-            rescheduled = getattr(ti, "get_first_reschedule_date", None) if self.reschedule else None
-            start = (rescheduled(context) if rescheduled else None) or ti.start_date
-        return float((start or datetime.now(UTC)).timestamp() + self.timeout)
+        start = rescheduled_at or getattr(context.get("ti"), "start_date", None) or datetime.now(UTC)
+        return float(start.timestamp() + self.timeout)
 
     def _skip_if_never_fail(self, error: Exception) -> None:
         if self.never_fail:

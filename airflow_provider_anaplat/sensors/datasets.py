@@ -81,6 +81,7 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     """
 
     trigger = AnaplatDatasetTaskTrigger
+    needs_new_look = True
     template_fields: Sequence[str] = ("ds_id", "dataset", "platform_task_id", "task_status", "anaplat_conn_id")
 
     def __init__(

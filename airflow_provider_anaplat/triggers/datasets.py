@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import TriggerEvent
@@ -14,7 +15,13 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.triggers.base import AnaplatWaitTrigger
 from airflow_provider_anaplat.triggers.poller import Watch
-from airflow_provider_anaplat.waiting.conditions import DatasetDone, DatasetFresh, DatasetRefreshed, moment
+from airflow_provider_anaplat.waiting.conditions import (
+    DatasetDone,
+    DatasetFresh,
+    DatasetRefreshed,
+    is_later,
+    moment,
+)
 from airflow_provider_anaplat.waiting.states import SUCCESS_STATES, State, StateTable
 from airflow_provider_anaplat.waiting.wait import check_pace
 
@@ -150,9 +157,10 @@ class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     def _updated(self, found: Lookup[Dataset] | Exception, seen: str | None) -> dict[str, Any] | None:
         """Return the dataset's summary if it was updated since what was seen."""
         dataset = self._successful(found)
-        if dataset is None or dataset.utime is None or seen is None:
+        if dataset is None or isinstance(found, Exception) or seen is None:
             return None
-        return dataset.summary() if not seen or dataset.utime > moment("utime", seen) else None
+        last, platform_now = moment("utime", seen) if seen else None, datetime.now(UTC) + found.clock_ahead
+        return dataset.summary() if is_later(dataset.utime, last, platform_now) else None
 
     def _seen(self, found: Lookup[Dataset] | Exception, seen: str | None) -> str | None:
         """Return what counts as seen after a look that brought no event.

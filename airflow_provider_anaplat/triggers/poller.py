@@ -29,7 +29,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatPermissionError,
 )
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
-from airflow_provider_anaplat.waiting.wait import backoff
+from airflow_provider_anaplat.waiting.wait import backoff, may_pass
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat.client import AnaplatClient
@@ -267,5 +267,6 @@ class Poller:
     def _is_for(self, found: Look, watch: Watch) -> bool:
         """Tell whether a look speaks of what a watch wants to know."""
         if isinstance(found, Exception):
-            return not (isinstance(found, PASSING_ERRORS) and watch.is_spared(self._answered_at))
+            # Whoever is spared has borne a failure; what may end its wait comes when it would have looked itself.
+            return not (may_pass(found, answered=True) and watch.is_spared(self._answered_at))
         return found.covers(watch.ids) and self._asked_at >= watch.came_at

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import pendulum
@@ -39,11 +39,13 @@ __all__ = [
     "SubscriptionsSent",
     "UnknownState",
     "Verdict",
+    "is_later",
     "moment",
 ]
 
 C = TypeVar("C", bound="Condition")
 UnknownState = Literal["wait", "fail"]
+_CLOCKS_AGREE = timedelta(minutes=1)  # as far as the platform's clock is known, and moments that it rounds up
 Request = Literal["find_datasets", "find_subscriptions", "find_task"]
 
 
@@ -269,7 +271,7 @@ class DatasetRefreshed(_OfOneTask):
 
     def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         noted = moment("noted_utime", self.noted_utime) if self.noted_utime else None
-        if dataset.utime is not None and (noted is None or dataset.utime > noted):
+        if is_later(dataset.utime, noted, datetime.now(UTC) + clock_ahead):
             return state
         failed_now = state is State.FAILED and dataset.status != self.noted_status
         return State.FAILED if failed_now else State.WORKING
@@ -355,6 +357,19 @@ class SubscriptionsSent(Condition):
         state = StateTable(self.success_states, self.failure_states).read(plan.last_send_status)
         unknown_waits = state is State.UNKNOWN and self.unknown_state == "wait"
         return (State.WORKING if unknown_waits else state), seen
+
+
+def is_later(utime: datetime | None, noted: datetime | None, platform_now: datetime) -> bool:
+    """Tell whether a dataset was updated after an update that was noted.
+
+    :param utime: its last update; None if it was never updated
+    :param noted: the last update of before. If the platform's clock has not come to it, that clock was set back
+        since, and every other update is after it
+    :param platform_now: what the platform's clock shows
+    """
+    if utime is None or noted is None:
+        return utime is not None
+    return utime != noted if noted > platform_now + _CLOCKS_AGREE else utime > noted
 
 
 def _by_its_clock(clock_ahead: timedelta) -> str:

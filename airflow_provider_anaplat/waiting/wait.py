@@ -7,8 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from airflow_provider_anaplat.client._http.envelope import has_known_reason
 from airflow_provider_anaplat.client.metrics import POLLS
-from airflow_provider_anaplat.errors import PASSING_ERRORS, AnaplatError, AnaplatRequestError, to_json
+from airflow_provider_anaplat.errors import (
+    PASSING_ERRORS,
+    AnaplatAuthenticationError,
+    AnaplatError,
+    AnaplatInvalidAnswerError,
+    AnaplatNeedsAPersonError,
+    AnaplatPermissionError,
+    AnaplatRedirectError,
+    AnaplatRefusedError,
+    AnaplatRequestError,
+    to_json,
+)
 from airflow_provider_anaplat.waiting.states import State
 
 if TYPE_CHECKING:
@@ -25,6 +37,7 @@ __all__ = [
     "backoff",
     "check_pace",
     "look",
+    "may_pass",
     "wait_here",
 ]
 
@@ -52,6 +65,9 @@ class Outcome:
     ERROR = "error"
 
 
+# What another than the platform may say in its place for a while, such as an ingress while it is rolled out.
+_OF_ANOTHER = (AnaplatInvalidAnswerError, AnaplatRedirectError, AnaplatRefusedError)
+_OF_THE_PLATFORM = (AnaplatAuthenticationError, AnaplatPermissionError, AnaplatNeedsAPersonError)
 _OUTCOMES = {State.DONE: Outcome.DONE, State.FAILED: Outcome.FAILED, State.UNKNOWN: Outcome.UNKNOWN}
 
 
@@ -80,6 +96,19 @@ def backoff(interval: float, failures: int, error: Exception | None = None) -> f
     return max(min(longer, max(interval, _LONGEST_BACKOFF)), asked or 0)
 
 
+def may_pass(error: BaseException, *, answered: bool) -> bool:
+    """Tell whether what a look met may be gone at the next one.
+
+    :param answered: whether the platform has answered such a look well before. Then it is there and knows the
+        call, so that HTTP 404, or a page that is not JSON, is an outage too
+    """
+    if isinstance(error, PASSING_ERRORS):
+        return True
+    if not isinstance(error, _OF_ANOTHER) or isinstance(error, _OF_THE_PLATFORM):
+        return False
+    return answered and not has_known_reason(error)
+
+
 def look(client: AnaplatClient, condition: Condition) -> Look:
     """Look at the platform once; a failure is what was seen, too."""
     client.observe(POLLS, 1, kind=condition.request)
@@ -99,6 +128,7 @@ class Wait:
     :param deadline: when the wait ends, in seconds since the epoch; None if somebody else ends it
     :param max_poll_failures: failures in a row before the wait ends with the last one
     :param silent_fail: bear failures for ever
+    :param answered: whether the platform has answered a look well
     """
 
     condition: Condition
@@ -106,6 +136,7 @@ class Wait:
     deadline: float | None
     max_poll_failures: int
     silent_fail: bool = False
+    answered: bool = False
     failures: int = field(default=0, init=False)
     seen: str | None = field(default=None, init=False)
     _started: float = field(default_factory=lambda: time.time(), init=False)
@@ -114,9 +145,12 @@ class Wait:
     def take(self, found: Look) -> dict[str, Any] | None:
         """Take in one look; return the event that ends the wait, as plain JSON, or None to wait on."""
         try:
-            event = self._fail(found) if isinstance(found, Exception) else self._judge(found)
+            if isinstance(found, Exception):
+                event = self._fail(found, passes=may_pass(found, answered=self.answered))
+            else:
+                event = self._judge(found)
         except AnaplatError as error:  # the record waited for is malformed, or an argument is
-            event = self._fail(error)
+            event = self._fail(error, passes=False)
         if event is None and self.left() <= 0:
             return {"outcome": Outcome.TIMED_OUT, "seen": self.seen}
         return event
@@ -127,16 +161,15 @@ class Wait:
 
     def _judge(self, lookup: Lookup[Any]) -> dict[str, Any] | None:
         verdict = self.condition.judge(lookup)
-        self.failures = 0
+        self.failures, self.answered = 0, True
         self._say(verdict.seen)
         if verdict.state is State.WORKING:
             return None
         return {"outcome": _OUTCOMES[verdict.state], "seen": verdict.seen, "result": verdict.result}
 
-    def _fail(self, error: Exception) -> dict[str, Any] | None:
+    def _fail(self, error: Exception, *, passes: bool) -> dict[str, Any] | None:
         self.failures += 1
-        worn_out = self.failures >= self.max_poll_failures or not isinstance(error, PASSING_ERRORS)
-        if worn_out and not self.silent_fail:
+        if (self.failures >= self.max_poll_failures or not passes) and not self.silent_fail:
             return {"outcome": Outcome.ERROR, "error": to_json(error)}
         self.log.warning("Poll failed (%d in a row): %s", self.failures, error)
         return None

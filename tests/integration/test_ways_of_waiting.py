@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from support.steps import Steps, wait
 
 from airflow_provider_anaplat.simulator import Simulator, replies
 
-LIST_DOWN = ("list_datasets", replies.http_status(503))
+LIST_DOWN = replies.http_status(503)
+NO_ROUTE = replies.http_status(404, body=b"<html>404 page not found</html>")
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Scenario:
     says: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)
     list_down_times: int | None = 0
+    down: replies.Fault = LIST_DOWN
+    answered_before: int = 0
     killed_after: int = 0
     tries: int = 1
 
@@ -45,6 +49,14 @@ SCENARIOS = [
         "list down till the time-out", (WORKING,), "AirflowSensorTimeout", "",
         {"timeout": 0.6, "max_poll_failures": 1000}, list_down_times=None,
     ),
+    Scenario("no list from the first look on", (WORKING,), "AirflowFailException", "404",
+             list_down_times=None, down=NO_ROUTE),
+    Scenario("no list for a while", (WORKING, WORKING, "FINISHED"), "FINISHED", list_down_times=2, down=NO_ROUTE,
+             answered_before=1),
+    Scenario("a page in its place for a while", (WORKING, WORKING, "FINISHED"), "FINISHED", list_down_times=2,
+             down=replies.content(b"<html>back soon</html>", "text/html"), answered_before=2),
+    Scenario("no list any more", (WORKING,), "AirflowFailException", "404", list_down_times=None, down=NO_ROUTE,
+             answered_before=1),
     Scenario("time-out", (WORKING,), "AirflowSensorTimeout", arguments={"timeout": 0.6}),
     Scenario("soft_fail at a failure", ("FAILED",), "AirflowSkipException", "", {"soft_fail": True}),
     Scenario(
@@ -77,7 +89,11 @@ def test_every_way_ends_alike(
     connect(simulator, extra={"max_retries": 0})
     dataset = simulator.platform.add_dataset("new", TEXTS, scenario.statuses)
     if scenario.list_down_times != 0:
-        simulator.inject(*LIST_DOWN, times=scenario.list_down_times)
+        answered = count(1)
+        simulator.inject(
+            "list_datasets", scenario.down, times=scenario.list_down_times,
+            when=lambda _: next(answered) > scenario.answered_before,
+        )  # fmt: skip
     if scenario.killed_after:
         steps.kill_when = lambda: len(simulator.requests("list_datasets")) >= scenario.killed_after
     arguments = {

@@ -32,10 +32,10 @@ SENSORS = {
 }
 
 
-def execute(name: str, arguments: dict[str, Any], started: str) -> dict[str, Any]:
+def execute(name: str, arguments: dict[str, Any], started: str, rescheduled: bool) -> dict[str, Any]:
     """Run a sensor's ``execute`` as a worker would."""
     start = datetime.fromisoformat(started)
-    ti: Any = SimpleNamespace(start_date=start, get_first_reschedule_date=lambda _: start)
+    ti: Any = SimpleNamespace(start_date=start, get_first_reschedule_date=lambda _: start if rescheduled else None)
     try:
         return {"returned": SENSORS[name](task_id="wait", **arguments).execute({"ti": ti})}
     except AirflowRescheduleException as again:
@@ -132,9 +132,9 @@ def wait(steps: Steps, name: str, way: str, arguments: dict[str, Any]) -> dict[s
     """Carry a sensor through all its steps, and return how it ended."""
     arguments = {**arguments, "mode": "reschedule" if way == "rescheduled" else "poke"}
     arguments["deferrable"] = way == "deferred"
-    started = datetime.now(UTC).isoformat()
+    started, rescheduled = datetime.now(UTC).isoformat(), False
     while True:
-        found = steps.run("execute", name, arguments, started)
+        found = steps.run("execute", name, arguments, started, rescheduled)
         if "deferred" in found:
             path, kwargs, method = found["deferred"]
             event = steps.run("run_trigger", path, kwargs)["event"]
@@ -142,3 +142,4 @@ def wait(steps: Steps, name: str, way: str, arguments: dict[str, Any]) -> dict[s
         if "again_at" not in found:
             return found
         assert datetime.fromisoformat(found["again_at"]) - datetime.now(UTC) < timedelta(seconds=5)
+        rescheduled = True

@@ -235,6 +235,11 @@ def is_known_refusal(error: errors.AnaplatError) -> bool:
     return refused and error.status in _REFUSING_STATUS
 
 
+def has_known_reason(error: errors.AnaplatError) -> bool:
+    """Tell whether an error has a reason of the platform's own, which nothing that stands before it would give."""
+    return error.code in _ERROR_BY_CODE
+
+
 def is_token_refused(error: errors.AnaplatError) -> bool:
     """Tell whether an answer says that the token is refused, and another one may be taken.
 

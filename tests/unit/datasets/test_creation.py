@@ -154,6 +154,15 @@ def test_a_dataset_of_the_name_without_an_id_is_not_created_once_more(run: Run, 
     assert (run.sent, run.created) == (0, 1)
 
 
+def test_a_dataset_of_the_name_whose_directory_cannot_be_read_is_not_created_once_more(run: Run) -> None:
+    there: Any = run.platform.platform.datasets[run.add()]
+    fields = there.fields()
+    there.fields = lambda: {**fields, "parentDirId": 5}
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"the record of 'ds1' .*: parentDirId: "):
+        run.attempt("5")
+    assert (run.sent, run.created) == (0, 1)
+
+
 def answered(ds_id: str) -> Fault:
     response = {"taskId": "t", "dsId": ds_id, "status": "已提交", "result": "处理中"}
     body = json.dumps({"result": "ok", "response": response}).encode()
@@ -453,6 +462,28 @@ def test_what_appears_late_is_adopted_even_so(run: Run) -> None:
     run.platform.inject("list_datasets", replies.http_status(503), when=lambda _: run.sent > 0)
     assert run.attempt(in_doubt="resend", settling_time=20).ds_id == "ds1"
     assert (run.sent, run.created) == (1, 1)
+
+
+@pytest.mark.parametrize("fault", [replies.http_status(404), replies.content(b"<html>", "text/html")])
+def test_an_ingress_that_answers_in_its_place_for_a_while_hides_nothing(run: Run, fault: Fault) -> None:
+    run.platform.inject("create_dataset", replies.reset(), after_act=True)
+    run.platform.inject("list_datasets", fault, when=lambda _: run.sent > 0)
+    assert run.attempt(settling_time=20).ds_id == "ds1"
+    assert (run.sent, run.created) == (1, 1)
+
+
+def test_an_attempt_whose_first_look_finds_no_platform_ends_at_once(remembering: Run) -> None:
+    remembering.platform.inject("create_dataset", replies.reset())
+    with pytest.raises(errors.AnaplatOutcomeUnknownError):
+        remembering.attempt()
+    looks = len(remembering.platform.requests("list_datasets"))
+    remembering.platform.inject("list_datasets", replies.http_status(404), times=None)
+
+    with pytest.raises(errors.AnaplatNotFoundError):
+        remembering.attempt(settling_time=LONG)
+
+    assert len(remembering.platform.requests("list_datasets")) == looks + 1
+    assert remembering.sent == 1
 
 
 def test_another_directory_after_a_lost_answer_sends_nothing(remembering: Run, simulator: Simulator) -> None:

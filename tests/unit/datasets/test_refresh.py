@@ -154,6 +154,20 @@ def test_a_lost_request_is_a_person_s(
     assert asked(simulator) == 1
 
 
+def test_an_update_is_seen_after_a_clock_that_was_ahead_is_set_back(
+    refresh: Any, simulator: Simulator, dataset: StoredDataset
+) -> None:
+    now, dataset.utime = dataset.utime, dataset.utime + timedelta(days=365)
+
+    def set_back(_: Any) -> bool:
+        dataset.utime = now
+        return True
+
+    simulator.inject("refresh_dataset", replies.reset(), when=set_back)
+    assert refresh().ask().dataset["dsId"] == "ds1"
+    assert asked(simulator) == 1
+
+
 def test_unless_it_may_be_sent_again(refresh: Any, simulator: Simulator) -> None:
     simulator.inject("refresh_dataset", replies.reset())
     with pytest.raises(AnaplatNotSeenError, match="a retry of this task asks again"):

@@ -22,6 +22,7 @@ from airflow_provider_anaplat._airflow.releases import (
 )
 from airflow_provider_anaplat.sensors.datasets import AnaplatDatasetTaskSensor
 from airflow_provider_anaplat.simulator import Simulator, replies
+from airflow_provider_anaplat.triggers.poller import Watch
 
 Connect = Callable[..., None]
 Wait = Callable[..., Any]
@@ -268,6 +269,19 @@ def test_the_trigger_holds_no_secret_and_a_deadline(simulator: Simulator) -> Non
 def test_an_event_that_is_not_understood_fails_the_task(event: dict[str, Any] | None) -> None:
     with pytest.raises(AirflowFailException, match="not understood"):
         sensor().execute_complete({}, event)
+
+
+def test_a_state_of_before_a_deferred_sensor_began_is_none(simulator: Simulator) -> None:
+    statuses(simulator, ["FINISHED", "FAILED"])  # since it was refreshed in between
+    with pytest.raises(TaskDeferred) as raised:
+        sensor(deferrable=True, poke_interval=3600).execute({})
+
+    async def after_another() -> Any:
+        with Watch("anaplat_default", "find_datasets", ["ds1"], 3600) as another:
+            await another.look()
+            return await _first_event(raised.value.trigger)
+
+    assert asyncio.run(after_another()).payload["outcome"] == "failed"
 
 
 def test_polling_does_not_block_the_event_loop(connect: Connect, simulator: Simulator) -> None:

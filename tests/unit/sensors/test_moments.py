@@ -168,6 +168,12 @@ def test_all_subscriptions_sent(wait: Any, simulator: Simulator) -> None:
     assert simulator.requests("get_subscriptions")[0].body["scIds"] == ["a", "b"]
 
 
+def test_a_moment_of_sending_may_be_in_seconds(wait: Any, simulator: Simulator) -> None:
+    seconds = int(NOON.timestamp())
+    found = sent(wait, simulator, plan("a", lastSendTime=seconds), subscription_ids=["a"], timeout=0.3)
+    assert [plan["lastSendTime"] for plan in found["subscriptions"]] == [seconds * 1000]
+
+
 def test_a_plan_that_is_named_twice_is_one_plan(wait: Any, simulator: Simulator) -> None:
     found = sent(wait, simulator, plan("a"), subscription_ids=["a", "a"])
     assert [plan["scId"] for plan in found["subscriptions"]] == ["a"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -94,6 +95,24 @@ def test_an_update_is_an_event_once(simulator: Simulator, dataset: StoredDataset
             assert [event["utime"] for event in watcher.events] == [utime, dataset.fields()["utime"]]
 
     run(update())
+
+
+def test_an_update_is_an_event_after_a_clock_that_was_ahead_is_set_back(
+    simulator: Simulator, dataset: StoredDataset
+) -> None:
+    now = dataset.utime
+    dataset.utime = now + timedelta(days=365)
+
+    async def set_back() -> None:
+        async with Watcher(simulator) as watcher:
+            for second in (0, 0, 1):
+                dataset.utime = now + timedelta(seconds=second)
+                await watcher.looks()
+            assert [event["utime"] for event in watcher.events] == [
+                (now + timedelta(seconds=second)).strftime("%Y-%m-%d %H:%M:%S+0000") for second in (0, 1)
+            ]
+
+    run(set_back())
 
 
 @pytest.mark.parametrize("word", ["RUNNING", "FAILED", None])

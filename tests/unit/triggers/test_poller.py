@@ -182,8 +182,11 @@ def test_a_failure_is_everybodys_and_the_next_look_goes_on(simulator: Simulator)
         assert isinstance(found, Lookup)
 
 
-def test_an_impatient_watch_uses_up_no_failures_of_a_patient_one(simulator: Simulator) -> None:
-    simulator.inject("list_datasets", replies.http_status(503), times=3)
+@pytest.mark.parametrize("fault", [replies.http_status(503), replies.http_status(404)])
+def test_an_impatient_watch_uses_up_no_failures_of_a_patient_one(
+    simulator: Simulator, fault: replies.Fault
+) -> None:
+    simulator.inject("list_datasets", fault, times=3)
 
     async def both() -> list[Any]:
         return await asyncio.gather(looks(4, 0.01), looks(2, 60))

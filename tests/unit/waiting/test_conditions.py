@@ -23,6 +23,7 @@ from airflow_provider_anaplat.waiting.states import State
 NOON = "2026-01-31T12:00:00+00:00"
 BEFORE = "2026-01-31T11:59:59+00:00"
 AFTER = "2026-01-31T12:00:01+00:00"
+FAR_AHEAD = "9000-01-31T12:00:00+00:00"
 
 
 def listed(status: str, utime: str | None = None) -> Lookup[Dataset]:
@@ -118,6 +119,9 @@ REFRESHED: dict[str, Any] = {"ds_id": "ds1", "noted_utime": NOON}
         (DatasetRefreshed(**REFRESHED, noted_status="FAILED"), listed("FAILED", NOON), State.WORKING),
         (DatasetRefreshed(**REFRESHED, noted_status="FAILED"), listed("FAILED", AFTER), State.FAILED),
         (DatasetRefreshed(ds_id="ds1", noted_utime=None), listed("FINISHED", NOON), State.DONE),
+        # The platform's clock was far ahead, and has been set back since.
+        (DatasetRefreshed(ds_id="ds1", noted_utime=FAR_AHEAD), listed("FINISHED", NOON), State.DONE),
+        (DatasetRefreshed(ds_id="ds1", noted_utime=FAR_AHEAD), listed("FINISHED", FAR_AHEAD), State.WORKING),
         (DatasetRefreshed(ds_id="ds1", noted_utime=None), listed("FINISHED"), State.WORKING),
     ],
 )

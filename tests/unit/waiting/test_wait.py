@@ -95,6 +95,37 @@ def test_an_error_that_does_not_pass_ends_a_wait_at_once() -> None:
     assert event["outcome"] == Outcome.ERROR
 
 
+PAGE = errors.AnaplatInvalidAnswerError("a page of an ingress")
+UNKNOWN_TASK = errors.AnaplatNotFoundError("no such task", code=1002)
+
+
+@pytest.mark.parametrize(
+    "error", [REFUSED, PAGE, errors.AnaplatRedirectError("moved"), errors.AnaplatRefusedError("?", code=5001)]
+)
+def test_once_the_platform_has_answered_what_is_not_its_own_word_is_an_outage(error: Exception) -> None:
+    wait = waiting()
+    assert [wait.take(found) for found in (shown("RUNNING"), error, shown("RUNNING"), error)] == [None] * 4
+    event = wait.take(error)
+    assert event is not None
+    assert event["error"]["message"] == str(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UNKNOWN_TASK,
+        errors.AnaplatAuthenticationError("expired"),
+        errors.AnaplatPermissionError("no rights"),
+        errors.AnaplatAnswerTooLargeError("too large"),
+        errors.AnaplatRequestError("no such argument"),
+    ],
+)
+def test_what_only_a_person_can_mend_is_none(error: Exception) -> None:
+    wait = waiting()
+    assert wait.take(shown("RUNNING")) is None
+    assert wait.take(error) is not None
+
+
 @pytest.mark.parametrize("error", [DOWN, REFUSED])
 def test_or_none_does_where_failures_are_borne_for_ever(error: Exception) -> None:
     wait = waiting()
