@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from airflow.triggers.base import StartTriggerArgs
 
@@ -47,6 +47,9 @@ END_OF_INTERVAL = (
     "{{ data_interval_end if data_interval_end is defined and data_interval_end else dag_run.run_after }}"
 )
 
+# In the context, which is of one attempt and of all its pokes in a process: the platform has answered one of them.
+_ANSWERED = "anaplat_answered"
+
 
 class AnaplatSensor(BaseSensorOperator):
     """Wait for the platform.
@@ -69,8 +72,6 @@ class AnaplatSensor(BaseSensorOperator):
     trigger: ClassVar[type[AnaplatWaitTrigger]]
     # Whether a look of before the sensor began may tell it a state that has ended since.
     needs_new_look: ClassVar[bool] = False
-    # Whether a poke of this process has seen the platform answer.
-    answered = False
 
     def __init__(
         self,
@@ -141,12 +142,13 @@ class AnaplatSensor(BaseSensorOperator):
         poke to the next in reschedule mode.
         """
         rescheduled_at = self._rescheduled_at(context)  # as a poke ends that was answered
+        of_this_attempt = cast("dict[str, Any]", context)
         wait = Wait(
             self.trigger.condition.of(self),
             self.log,
             self._deadline(context, rescheduled_at),
             self.max_poll_failures,
-            answered=self.answered or rescheduled_at is not None,
+            answered=_ANSWERED in of_this_attempt or rescheduled_at is not None,
         )
         with closing(AnaplatHook(self.anaplat_conn_id).get_conn().without_retries()) as client:
             while True:
@@ -155,7 +157,7 @@ class AnaplatSensor(BaseSensorOperator):
                 if event is not None:
                     return PokeReturnValue(is_done=True, xcom_value=self._end(context, event))
                 if not isinstance(found, Exception):
-                    self.answered = True
+                    of_this_attempt[_ANSWERED] = True
                     return False
                 time.sleep(max(0.0, min(backoff(self.poke_interval, wait.failures, found), wait.left())))
 
