@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
@@ -118,12 +118,12 @@ class RowsOfPart:
 class Committed:
     """What a commit has published.
 
-    :param fingerprints: those of its parts; one, unless they were exported in several ways
+    :param fingerprint: tells the way in which all its parts were exported from any other
     """
 
     ds_id: str
     summary: ExportSummary
-    fingerprints: Set[str | None]
+    fingerprint: str | None
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,8 @@ class PartitionedExport:
         A commit that was broken off can be run again.
 
         :param note: notes what was published; a commit that was broken off before is not noted
-        :raises AnaplatUnplannedError: there is no plan, or a part of it is missing or damaged
+        :raises AnaplatUnplannedError: there is no plan, a part of it is missing or damaged, or its parts were
+            exported in several ways
         :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
         :raises AnaplatOutputError: the folder cannot be written
         """
@@ -205,7 +206,7 @@ class PartitionedExport:
         planned = self._planned()
         snapshot = planned.snapshot
         waiting = self._staging / planned.id
-        parts, fingerprints = self._exported(waiting, len(planned.parts))
+        parts, fingerprint = self._exported(waiting, len(planned.parts))
         rows = sum(part.rows for part in parts)
         if rows != snapshot.row_count:
             raise AnaplatRowCountError(
@@ -221,7 +222,7 @@ class PartitionedExport:
         manifest = {**manifest_of(planned.ds_id, snapshot, self.place.sink, parts), "export": planned.id}
         files |= publish_manifest(self.folder, manifest)
         if note is not None:
-            note(Committed(planned.ds_id, _summary(manifest, snapshot, files), fingerprints))
+            note(Committed(planned.ds_id, _summary(manifest, snapshot, files), fingerprint))
         self._discard()
         return manifest
 
@@ -251,9 +252,9 @@ class PartitionedExport:
     def _staging(self) -> Any:
         return self.folder / f".anaplat-{self.key}"
 
-    def _exported(self, waiting: Any, parts: int) -> tuple[list[Part], set[str | None]]:
-        """Return the parts that wait, and the fingerprints of how they were exported."""
-        exported, fingerprints = [], set()
+    def _exported(self, waiting: Any, parts: int) -> tuple[list[Part], str | None]:
+        """Return the parts that wait, and the fingerprint of how they were exported."""
+        exported, fingerprints = [], set[str | None]()
         for number in range(1, parts + 1):
             record = self._noted(waiting / f"{number}.json", _PartNote)
             name = part_name(number, self.place)
@@ -264,7 +265,12 @@ class PartitionedExport:
                 )
             exported.append(Part(name, record.rows, record.bytes))
             fingerprints.add(record.fingerprint)
-        return exported, fingerprints
+        if len(fingerprints) > 1:  # in another order, for one, rows would be there twice, and others not at all
+            raise AnaplatUnplannedError(
+                f"The parts of the export to {self.folder} were not all exported in the same way: the DAG file, "
+                f"the connection or this package was changed meanwhile. Nothing was published. {_CLEAR}"
+            )
+        return exported, fingerprints.pop()
 
     def _published_by_plan(self) -> dict[str, Any] | None:
         """Return the manifest, if it is that of the last plan of this export."""

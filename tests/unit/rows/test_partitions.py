@@ -409,6 +409,23 @@ def test_a_manifest_that_is_not_whole_is_published_again(
     assert column_n(tmp_path) == list(range(30))
 
 
+def test_parts_that_were_exported_in_several_ways_are_not_published(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
+) -> None:
+    """As where the DAG file is changed between two parts: by another column, other rows would be in each."""
+    rows = [[str(n), str(29 - n)] for n in range(30)]
+    simulator.platform.add_dataset("numbers", Table.of_rows([("n", "LONG"), ("back", "LONG")], rows))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        column = "n" if part.number == 1 else "back"
+        query = RowQuery("ds1", page_size=10, sort_by=column)
+        export.export(client, RowsOfPart(query, fingerprint=f"by {column}"), part)
+
+    with pytest.raises(AnaplatUnplannedError, match=r"not all exported in the same way.*Clear the whole"):
+        export.commit()
+    assert published(tmp_path) == []
+
+
 def test_what_was_not_planned_is_refused(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:
     simulator.platform.add_dataset("numbers", numbers(30))
     export = PartitionedExport(Place(tmp_path, CsvSink()), "k")
