@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,7 +19,6 @@ from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatRowCountError, AnaplatUnplannedError
 from airflow_provider_anaplat.output.files import (
-    StagedFile,
     copy_file,
     named,
     remove_file,
@@ -34,6 +34,7 @@ from airflow_provider_anaplat.rows.targets import (
     MANIFEST,
     FileTarget,
     Part,
+    claimed,
     manifest_of,
     part_name,
     publish_manifest,
@@ -197,7 +198,7 @@ class PartitionedExport:
         :raises AnaplatUnplannedError: there is no plan, a part of it is missing or damaged, or its parts were
             exported in several ways
         :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
-        :raises AnaplatOutputError: the folder cannot be written
+        :raises AnaplatOutputError: the folder cannot be written, or another export to it has begun since
         """
         manifest = self._published_by_plan()
         if manifest is not None:
@@ -213,14 +214,8 @@ class PartitionedExport:
                 f"The parts hold {rows:,} rows, and the platform counts {snapshot.row_count:,}. "
                 "Nothing was published; clear the whole task group, beginning with its plan."
             )
-        StagedFile(self.folder / MANIFEST).remove_others()
-        with named(self.folder):
-            remove_file(self.folder / MANIFEST)
-            # They also stay where they are, for a commit that is broken off here.
-            files = {part.path: copy_file(waiting / part.path, self.folder / part.path) for part in parts}
-            remove_other_parts(self.folder, files)
         manifest = {**manifest_of(planned.ds_id, snapshot, self.place.sink, parts), "export": planned.id}
-        files |= publish_manifest(self.folder, manifest)
+        files = self._publish(waiting, manifest)
         if note is not None:
             note(Committed(planned.ds_id, _summary(manifest, snapshot, files), fingerprint))
         self._discard()
@@ -251,6 +246,22 @@ class PartitionedExport:
     @property
     def _staging(self) -> Any:
         return self.folder / f".anaplat-{self.key}"
+
+    def _publish(self, waiting: Any, manifest: dict[str, Any]) -> dict[str, str | None]:
+        """Give the parts their places, unless another export to the folder begins to do so; then the manifest."""
+        files: dict[str, str | None] = {}
+        with ExitStack() as leftovers:
+            claim = claimed(leftovers, self.folder)
+            with named(self.folder):
+                remove_file(self.folder / MANIFEST)
+                # They also stay where they are, for a commit that is broken off here.
+                for name in (part["path"] for part in manifest["files"]):
+                    claim.check()
+                    files[name] = copy_file(waiting / name, self.folder / name)
+                claim.check()
+                remove_other_parts(self.folder, files)
+            claim.check()
+            return files | publish_manifest(self.folder, manifest)
 
     def _exported(self, waiting: Any, parts: int) -> tuple[list[Part], str | None]:
         """Return the parts that wait, and the fingerprint of how they were exported."""
