@@ -322,6 +322,13 @@ class SqlTarget:
         if len(set(found)) < len(found):
             raise AnaplatLoadError(f"Several columns of dataset {ds_id} have the same name in {self}: "
                             f"{_listed(names)}. Rename them on the platform.")  # fmt: skip
+        computed = set(found).intersection(self._dialect.computes(self.session, self.schema, self.table))
+        if computed:
+            raise AnaplatLoadError(
+                f"{self} computes the columns {_listed(sorted(computed))} itself, and would keep its own values "
+                f"in place of those of dataset {ds_id}. Rename the columns, here or on the platform, or let them "
+                "be plain ones. Nothing was loaded."
+            )
         return found
 
     def _names(self, table: str, names: Sequence[str], spelled: Sequence[str]) -> Names:

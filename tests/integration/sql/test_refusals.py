@@ -178,6 +178,20 @@ def test_what_its_column_cannot_hold(
     assert each.rows("SELECT * FROM sales") == before
 
 
+@pytest.mark.parametrize("mode", [{}, UPSERT], ids=["replace", "upsert"])
+@pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
+def test_a_column_that_the_table_computes(each: Database, load: Any, mode: Any, kind: str) -> None:
+    if (each.name, kind) == ("postgres", "VIRTUAL"):
+        pytest.skip("PostgreSQL before 18 has none")
+    each.run(
+        f"CREATE TABLE sales (n BIGINT PRIMARY KEY, half BIGINT GENERATED ALWAYS AS (n * 2) {kind})",
+        "INSERT INTO sales (n) VALUES (0), (1), (2)",
+    )
+    with pytest.raises(AnaplatLoadError, match=r"computes the columns 'half'|generated column"):
+        load(**mode)
+    assert each.rows("SELECT n, half FROM sales") == [(0, 0), (1, 2), (2, 4)]
+
+
 @pytest.mark.parametrize("setting", ["", "SET SESSION max_error_count = 0"])
 def test_no_warning_of_mysql_is_lost(
     mysql: Database, load: Any, dataset: Any, hook_params: dict[str, Any], setting: str
