@@ -118,6 +118,7 @@ def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
         ({"mode": "upsert", "key_columns": ["n", "x"]}, "has no column 'x'; it has 'n', 'half'"),
         ({"table": "public.sales"}, "into the argument schema"),
         ({"table": ""}, "bare name"),
+        ({"table": "Anaplat_Stage", **UPSERT}, "its own temporary table"),
         ({"hook_params": "local_infile"}, "hook_params must be a mapping .* of the type str"),
         ({"hook_params": {1: True}}, "hook_params must be a mapping .* by their names"),
     ],
