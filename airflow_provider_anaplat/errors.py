@@ -246,7 +246,10 @@ class AnaplatUserCountError(AnaplatUsersInDoubtError):
 
 
 class AnaplatUnsettledError(AnaplatProvisioningError):
-    """Users were sent, and the platform does not show all of them, or not yet; a repetition asks again."""
+    """Users were sent, and the platform does not show all of them, or not yet; or another attempt is sending them.
+
+    A repetition looks again.
+    """
 
 
 class AnaplatUsersRejectedError(AnaplatProvisioningError, AnaplatNeedsAPersonError):

@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any, Protocol, TypeVar
 
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError
-from airflow_provider_anaplat.output.files import named
+from airflow_provider_anaplat.output.files import named, remove_file
 
 __all__ = [
     "FolderStateStore",
@@ -126,7 +126,7 @@ class FolderStateStore:
         """Forget a value."""
         path = self.path(key)
         with named(path):
-            path.unlink(missing_ok=True)
+            remove_file(path)
 
     def path(self, key: str) -> Any:
         """Return the path of a value's file."""

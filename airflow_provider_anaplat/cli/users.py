@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_provider_anaplat.cli.paths import path_for
@@ -69,13 +68,14 @@ def create(arguments: Namespace, output: Printer) -> None:
         if not arguments.yes:
             _ask(f"Create {count:,} users of {source} on {client.base_url}?")
         # One folder a platform: who is created on one is not on another.
-        progress = Path(arguments.progress or f"{arguments.file}.progress") / quote(client.base_url, safe="")
+        folder = path_for(arguments.progress or f"{arguments.file}.progress")
+        progress = folder / quote(client.base_url, safe="")
         result = _provision(Provisioning(client, UserLedger(FolderStateStore(progress)), rules), source, progress)
     said = (f"{result[name]:,} {name}" for name in ("created", "skipped", "rejected"))
     output.result({**result, "progress": str(progress)}, [f"{', '.join(said)}; noted in {progress}"])
 
 
-def _provision(provisioning: Provisioning, source: UserSource, progress: Path) -> dict[str, object]:
+def _provision(provisioning: Provisioning, source: UserSource, progress: Any) -> dict[str, object]:
     try:
         return provisioning.run(source)
     except AnaplatProvisioningError as error:

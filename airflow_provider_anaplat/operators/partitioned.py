@@ -215,8 +215,8 @@ class _CommitOperator(_PartitionedOperator):
         return export.commit(None if self.if_unchanged == "export" else partial(self._note, export))
 
     def _note(self, export: PartitionedExport, committed: Committed) -> None:
-        """Note what was published, unless parts were exported in another way than this task was told."""
+        """Note what was published, unless its parts were exported in another way than this task was told."""
         last = self.last_by(export, committed.ds_id)
         with closing(self.client()) as client:
-            if committed.fingerprints == {last.fingerprint(client)}:
+            if committed.fingerprint == last.fingerprint(client):
                 last.note(client, committed.summary)

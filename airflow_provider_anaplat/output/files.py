@@ -120,6 +120,7 @@ class StagedFile:
             try:
                 if not self._local:
                     _move(self._target.fs, self._temporary.path, self._target.path)
+                    _see_whole(self._target, self.size)
                     return None
                 _copy_mode(self._target, self._temporary)
                 identity = identity_of(self._temporary)  # others know nothing of it, and the name keeps it
@@ -189,7 +190,9 @@ def copy_file(source: Any, target: Any) -> str | None:
     :param target: a path of the same kind
     """
     if hasattr(type(source), "fs") and _copies(source.fs):
+        size = size_of(source)
         source.fs.cp_file(source.path, target.path)
+        _see_whole(target, size)
         return None
     temporary = source.with_name(_temporary_name(source.name))
     try:
@@ -321,6 +324,23 @@ def _move(file_system: Any, source: str, target: str) -> None:
         file_system.cp_file(source, target)  # the source goes when it is discarded
     else:
         file_system.mv(source, target)
+
+
+def _see_whole(path: Any, size: int | None) -> None:
+    """See that an object is in its place, and all of it: not every store says so where a copy fails.
+
+    It stays there, since it may be another export's by now.
+
+    :param size: how many bytes it must have, if that is known
+    """
+    try:
+        there = size_of(path)
+    except FileNotFoundError:
+        there = 0
+    if None not in (size, there) and there != size:
+        raise OSError(
+            f"{size:,} bytes were copied, and {there:,} are there, unless another export has begun since"
+        )
 
 
 def _local_target(path: Path) -> Path:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,7 +19,6 @@ from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatRowCountError, AnaplatUnplannedError
 from airflow_provider_anaplat.output.files import (
-    StagedFile,
     copy_file,
     named,
     remove_file,
@@ -34,6 +34,7 @@ from airflow_provider_anaplat.rows.targets import (
     MANIFEST,
     FileTarget,
     Part,
+    claimed,
     manifest_of,
     part_name,
     publish_manifest,
@@ -118,12 +119,12 @@ class RowsOfPart:
 class Committed:
     """What a commit has published.
 
-    :param fingerprints: those of its parts; one, unless they were exported in several ways
+    :param fingerprint: tells the way in which all its parts were exported from any other
     """
 
     ds_id: str
     summary: ExportSummary
-    fingerprints: Set[str | None]
+    fingerprint: str | None
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,10 @@ class PartitionedExport:
         A commit that was broken off can be run again.
 
         :param note: notes what was published; a commit that was broken off before is not noted
-        :raises AnaplatUnplannedError: there is no plan, or a part of it is missing or damaged
+        :raises AnaplatUnplannedError: there is no plan, a part of it is missing or damaged, or its parts were
+            exported in several ways
         :raises AnaplatRowCountError: the parts' rows are not as many as the platform counts
-        :raises AnaplatOutputError: the folder cannot be written
+        :raises AnaplatOutputError: the folder cannot be written, or another export to it has begun since
         """
         manifest = self._published_by_plan()
         if manifest is not None:
@@ -205,23 +207,17 @@ class PartitionedExport:
         planned = self._planned()
         snapshot = planned.snapshot
         waiting = self._staging / planned.id
-        parts, fingerprints = self._exported(waiting, len(planned.parts))
+        parts, fingerprint = self._exported(waiting, len(planned.parts))
         rows = sum(part.rows for part in parts)
         if rows != snapshot.row_count:
             raise AnaplatRowCountError(
                 f"The parts hold {rows:,} rows, and the platform counts {snapshot.row_count:,}. "
                 "Nothing was published; clear the whole task group, beginning with its plan."
             )
-        StagedFile(self.folder / MANIFEST).remove_others()
-        with named(self.folder):
-            remove_file(self.folder / MANIFEST)
-            # They also stay where they are, for a commit that is broken off here.
-            files = {part.path: copy_file(waiting / part.path, self.folder / part.path) for part in parts}
-            remove_other_parts(self.folder, files)
         manifest = {**manifest_of(planned.ds_id, snapshot, self.place.sink, parts), "export": planned.id}
-        files |= publish_manifest(self.folder, manifest)
+        files = self._publish(waiting, manifest)
         if note is not None:
-            note(Committed(planned.ds_id, _summary(manifest, snapshot, files), fingerprints))
+            note(Committed(planned.ds_id, _summary(manifest, snapshot, files), fingerprint))
         self._discard()
         return manifest
 
@@ -251,9 +247,25 @@ class PartitionedExport:
     def _staging(self) -> Any:
         return self.folder / f".anaplat-{self.key}"
 
-    def _exported(self, waiting: Any, parts: int) -> tuple[list[Part], set[str | None]]:
-        """Return the parts that wait, and the fingerprints of how they were exported."""
-        exported, fingerprints = [], set()
+    def _publish(self, waiting: Any, manifest: dict[str, Any]) -> dict[str, str | None]:
+        """Give the parts their places, unless another export to the folder begins to do so; then the manifest."""
+        files: dict[str, str | None] = {}
+        with ExitStack() as leftovers:
+            claim = claimed(leftovers, self.folder)
+            with named(self.folder):
+                remove_file(self.folder / MANIFEST)
+                # They also stay where they are, for a commit that is broken off here.
+                for name in (part["path"] for part in manifest["files"]):
+                    claim.check()
+                    files[name] = copy_file(waiting / name, self.folder / name)
+                claim.check()
+                remove_other_parts(self.folder, files)
+            claim.check()
+            return files | publish_manifest(self.folder, manifest)
+
+    def _exported(self, waiting: Any, parts: int) -> tuple[list[Part], str | None]:
+        """Return the parts that wait, and the fingerprint of how they were exported."""
+        exported, fingerprints = [], set[str | None]()
         for number in range(1, parts + 1):
             record = self._noted(waiting / f"{number}.json", _PartNote)
             name = part_name(number, self.place)
@@ -264,7 +276,12 @@ class PartitionedExport:
                 )
             exported.append(Part(name, record.rows, record.bytes))
             fingerprints.add(record.fingerprint)
-        return exported, fingerprints
+        if len(fingerprints) > 1:  # in another order, for one, rows would be there twice, and others not at all
+            raise AnaplatUnplannedError(
+                f"The parts of the export to {self.folder} were not all exported in the same way: the DAG file, "
+                f"the connection or this package was changed meanwhile. Nothing was published. {_CLEAR}"
+            )
+        return exported, fingerprints.pop()
 
     def _published_by_plan(self) -> dict[str, Any] | None:
         """Return the manifest, if it is that of the last plan of this export."""

@@ -32,6 +32,7 @@ __all__ = [
     "Part",
     "PartsTarget",
     "Target",
+    "claimed",
     "manifest_of",
     "part_name",
     "parts_in",
@@ -135,7 +136,7 @@ class PartsTarget(FileTarget):
         parts: list[Part] = []
         staged_parts: list[StagedFile] = []
         with ExitStack() as leftovers:
-            claim = _claimed(leftovers, folder)
+            claim = claimed(leftovers, folder)
             while splitter.has_more() or not parts:
                 staged = StagedFile(folder / part_name(len(parts) + 1, self.place), MANIFEST)
                 taken = splitter.take(self.rows_per_file)
@@ -179,7 +180,7 @@ def publish_manifest(folder: Any, manifest: dict[str, Any]) -> dict[str, str | N
     return {MANIFEST: write_file(folder / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2).encode())}
 
 
-def _claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
+def claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
     """Return a temporary file that is there until another export to the folder begins, as this one does now.
 
     It is written before those of others are removed: of two that begin at once, one or none finds its own in the

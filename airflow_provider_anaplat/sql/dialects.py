@@ -83,6 +83,16 @@ def _find_in_mysql(session: Session, schema: str | None, table: str) -> bool:
     return bool(found)
 
 
+def _computed_in_mysql(session: Session, schema: str | None, table: str) -> list[str]:
+    """Return the generated columns: at UPDATE and LOAD DATA, MariaDB keeps its own values without a warning."""
+    query = (
+        "SELECT column_name FROM information_schema.columns "
+        f"WHERE table_schema = COALESCE({PARAMETER}, DATABASE()) AND table_name = {PARAMETER} "
+        "AND COALESCE(generation_expression, '') <> ''"
+    )
+    return [name for (name,) in session.rows(query, [schema, table])]
+
+
 @contextmanager
 def _alone_in_mysql(session: Session, schema: str | None, table: str) -> Iterator[None]:
     """Hold a lock that ends with the connection at the latest; one of a worker that is dead holds up nobody."""
@@ -165,6 +175,7 @@ MYSQL = Dialect(
     folds_case=True,
     find=_find_in_mysql,
     reaches=reached_in_mysql,
+    computes=_computed_in_mysql,
     table_options=" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
     transactional_ddl=False,
     alone=_alone_in_mysql,

@@ -19,6 +19,7 @@ __all__ = [
     "PARAMETER",
     "Alone",
     "CheckKeys",
+    "Computes",
     "Dialect",
     "Driver",
     "Find",
@@ -149,6 +150,7 @@ Find = Callable[[Session, str | None, str], bool]
 # Tables whose rows a DELETE would take along or change, each with the reason.
 Reached = list[tuple[str, str]]
 Reaches = Callable[[Session, str | None, str], Reached]
+Computes = Callable[[Session, str | None, str], list[str]]
 CheckKeys = Callable[[Session, "Names"], None]
 Alone = Callable[[Session, str | None, str], AbstractContextManager[None]]
 Load = Callable[[Session, str, Sequence[str], Iterator[pl.DataFrame]], int]
@@ -190,6 +192,7 @@ class Dialect:
     :param find: whether a table exists
     :param begin: statements that begin a transaction, beside what the driver does
     :param reaches: which other tables a DELETE would change, and why
+    :param computes: which columns of a table the database computes, if it may pass over other values in silence
     :param lock: keeps other writers from a table until the transaction ends, and lets readers in
     :param table_options: what follows the columns of a new table
     :param transactional_ddl: whether a table that is created vanishes when the transaction is rolled back
@@ -215,6 +218,7 @@ class Dialect:
     folds_case: bool
     find: Find
     reaches: Reaches = lambda *_: []
+    computes: Computes = lambda *_: []
     begin: Sequence[str] = ()
     lock: str | None = None
     table_options: str = ""

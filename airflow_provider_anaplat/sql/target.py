@@ -25,6 +25,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+_STAGE = "anaplat_stage"  # the temporary table of each dialect
 _SHOWN = 5  # of the tables that an error could name
 
 Mode = Literal["replace", "append", "upsert"]
@@ -72,6 +73,11 @@ class SqlTarget:
             raise AnaplatRequestError(
                 "mode='upsert' works on PostgreSQL, MySQL, MariaDB and SQLite. On this database, load a table of "
                 "its own with mode='replace' and merge it with a task that runs SQL."
+            )
+        if self.mode == "upsert" and self.table.casefold() == _STAGE:
+            raise AnaplatRequestError(
+                f"table is {self.table!r}, as mode='upsert' calls its own temporary table, which would hide this "
+                "one. Give the table another name."
             )
         self._check_lengths([self.table, *([self.schema] if self.schema else [])])
 
@@ -322,6 +328,13 @@ class SqlTarget:
         if len(set(found)) < len(found):
             raise AnaplatLoadError(f"Several columns of dataset {ds_id} have the same name in {self}: "
                             f"{_listed(names)}. Rename them on the platform.")  # fmt: skip
+        computed = set(found).intersection(self._dialect.computes(self.session, self.schema, self.table))
+        if computed:
+            raise AnaplatLoadError(
+                f"{self} computes the columns {_listed(sorted(computed))} itself, and would keep its own values "
+                f"in place of those of dataset {ds_id}. Rename the columns, here or on the platform, or let them "
+                "be plain ones. Nothing was loaded."
+            )
         return found
 
     def _names(self, table: str, names: Sequence[str], spelled: Sequence[str]) -> Names:

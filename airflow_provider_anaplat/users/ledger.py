@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from airflow_provider_anaplat.client._http.checks import is_same_address
-from airflow_provider_anaplat.errors import AnaplatDamagedStateError
+from airflow_provider_anaplat.errors import AnaplatDamagedStateError, AnaplatUnsettledError
 from airflow_provider_anaplat.state import StateStore, damaged, read_note
 
 __all__ = [
@@ -54,7 +54,11 @@ class UserLedger:
         return [login_id for login_ids in self._in_doubt.values() for login_id in login_ids]
 
     def begin(self, login_ids: Sequence[str]) -> None:
-        """Note that a batch is about to be sent."""
+        """Note that a batch is about to be sent.
+
+        :raises AnaplatUnsettledError: another attempt has noted one of this number since this ledger was read
+        """
+        self._check_alone()
         if self._store is not None and self._platform is not None and self._next == 1:
             self._store.set(_PLATFORM_KEY, self._platform)
         self._write("in doubt", login_ids)
@@ -117,6 +121,16 @@ class UserLedger:
                 f"{self._platform} now. Nothing was sent. Trigger a new run to create the users there, with "
                 "existing_users='skip' if both are one platform; or let the connection lead back, and clear the "
                 "task."
+            )
+
+    def _check_alone(self) -> None:
+        """See that no other attempt goes on as well: it would send the same users."""
+        noted = None if self._store is None else self._read_batch(self._store)
+        if noted is not None and noted["state"] != "refused":
+            raise AnaplatUnsettledError(
+                f"Batch {self._next} of the users was noted by another attempt, or another command, since this "
+                "one began. This one stops, so that nobody is created twice. Wait until the other one has ended, "
+                "then run it again: it goes on from there."
             )
 
     def _read_batch(self, store: StateStore) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from airflow_provider_anaplat._airflow.task_state import folder_state
 from airflow_provider_anaplat.errors import AnaplatDamagedStateError, AnaplatOutputError
@@ -31,6 +32,15 @@ def test_values_are_kept_replaced_and_forgotten(tmp_path: Path) -> None:
     store.delete("a")
 
     assert store.get("a") is None
+
+
+def test_the_name_of_a_folder_is_no_pattern(tmp_path: Path) -> None:
+    folder = UPath(f"memory://bucket{tmp_path}")
+    store, other = FolderStateStore(folder / "notes[1]"), FolderStateStore(folder / "notes1")
+    for one in (store, other):
+        one.set("a", 1)
+    store.delete("a")
+    assert (store.get("a"), other.get("a")) == (None, 1)
 
 
 def test_dag_runs_do_not_see_each_others_values(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
         ({"mode": "upsert", "key_columns": ["n", "x"]}, "has no column 'x'; it has 'n', 'half'"),
         ({"table": "public.sales"}, "into the argument schema"),
         ({"table": ""}, "bare name"),
+        ({"table": "Anaplat_Stage", **UPSERT}, "its own temporary table"),
         ({"hook_params": "local_infile"}, "hook_params must be a mapping .* of the type str"),
         ({"hook_params": {1: True}}, "hook_params must be a mapping .* by their names"),
     ],
@@ -176,6 +177,20 @@ def test_what_its_column_cannot_hold(
     with pytest.raises(AnaplatLoadError, match=r"Cannot load dataset ds1 into table .sales.: .* says: "):
         load()
     assert each.rows("SELECT * FROM sales") == before
+
+
+@pytest.mark.parametrize("mode", [{}, UPSERT], ids=["replace", "upsert"])
+@pytest.mark.parametrize("kind", ["VIRTUAL", "STORED"])
+def test_a_column_that_the_table_computes(each: Database, load: Any, mode: Any, kind: str) -> None:
+    if (each.name, kind) == ("postgres", "VIRTUAL"):
+        pytest.skip("PostgreSQL before 18 has none")
+    each.run(
+        f"CREATE TABLE sales (n BIGINT PRIMARY KEY, half BIGINT GENERATED ALWAYS AS (n * 2) {kind})",
+        "INSERT INTO sales (n) VALUES (0), (1), (2)",
+    )
+    with pytest.raises(AnaplatLoadError, match=r"computes the columns 'half'|generated column"):
+        load(**mode)
+    assert each.rows("SELECT n, half FROM sales") == [(0, 0), (1, 2), (2, 4)]
 
 
 @pytest.mark.parametrize("setting", ["", "SET SESSION max_error_count = 0"])

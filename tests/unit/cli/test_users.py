@@ -114,6 +114,22 @@ def test_a_repetition_goes_on_where_it_stopped(simulator: Simulator, anaplat: An
     assert PASSWORD not in "".join(path.read_text() for path in file.parent.rglob("*.json"))
 
 
+@pytest.mark.parametrize("where", ["beside the file", "of its own"])
+def test_the_progress_of_a_url_is_there_and_not_in_the_present_folder(
+    simulator: Simulator, anaplat: Anaplat, file: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    progress = [] if where == "beside the file" else ["--progress", f"file://{file.parent}/progress"]
+    for name in ("here", "there"):
+        (file.parent / name).mkdir()
+        monkeypatch.chdir(file.parent / name)
+        ended = anaplat("users", "create", f"file://{file}", "--yes", "--json", *progress)
+        assert ended.code == 0, ended.err
+        assert ended.json["created"] == 5
+        assert list((file.parent / name).iterdir()) == []
+
+    assert len(simulator.requests("create_users")) == 1
+
+
 def test_another_platform_has_a_progress_of_its_own(
     simulator: Simulator, anaplat: Anaplat, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

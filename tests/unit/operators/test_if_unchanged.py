@@ -430,14 +430,26 @@ def test_what_a_group_has_written_in_its_run_is_written_again_when_it_is_cleared
     assert "unchanged" in by_several("tuesday")
 
 
+def test_parts_that_were_exported_in_several_ways_are_not_published(
+    work: Callable[..., Any], tmp_path: Path
+) -> None:
+    """As where the DAG file is changed between two parts."""
+    first, *others = work(_PlanOperator, "monday", if_unchanged="export")
+    work(_PartOperator, "monday", partition=first, if_unchanged="export", sort_type="desc", sort_by="n")
+    for part in others:
+        work(_PartOperator, "monday", partition=part, if_unchanged="export", sort_by="n")
+
+    with pytest.raises(AnaplatUnplannedError, match="not all exported in the same way"):
+        work(_CommitOperator, "monday", if_unchanged="export", sort_by="n")
+    assert not list((tmp_path / "rows").glob("part-*"))
+
+
 def test_parts_that_were_exported_in_another_way_are_not_noted(
     by_several: Export, work: Callable[..., Any]
 ) -> None:
-    """As where the DAG file is changed between two parts."""
-    first, *others = work(_PlanOperator, "monday")
-    work(_PartOperator, "monday", partition=first, delimiter=";")
-    for part in others:
-        work(_PartOperator, "monday", partition=part)
+    """As where the DAG file is changed before the commit."""
+    for part in work(_PlanOperator, "monday"):
+        work(_PartOperator, "monday", partition=part, delimiter=";")
     work(_CommitOperator, "monday")
 
     assert "unchanged" not in by_several("tuesday")

@@ -20,6 +20,7 @@ from upath import UPath
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatOutputError
+from airflow_provider_anaplat.output.files import copy_file, write_file
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.streams import Output, compressed
@@ -183,6 +184,32 @@ def test_an_object_store_that_fails(sink: Sink, suffix: str, store: type[Store],
     with pytest.raises(AnaplatOutputError, match=f"Cannot write {folder}/numbers: .*{said}"):
         Place(folder / "numbers", sink, suffix).write(frames(sink), COLUMNS)
     assert not folder.fs.exists("/bucket/numbers")
+
+
+class LosingCopies(Store):
+    """It copies some bytes of an object, and says nothing."""
+
+    protocol = "losingcopies"
+    kept = 0
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        if self.kept:
+            self.pipe_file(path2, self.cat_file(path1)[: self.kept])
+
+
+@pytest.mark.parametrize("kept", [0, 10])
+@pytest.mark.filterwarnings("ignore:UPath .* filesystem not explicitly implemented")
+def test_an_object_store_that_loses_what_it_copies(kept: int) -> None:
+    register_implementation(LosingCopies.protocol, LosingCopies, clobber=True)
+    folder: Any = UPath(f"{LosingCopies.protocol}://bucket/{kept}")
+    Store.room, LosingCopies.kept = 1000, kept
+    (folder / "part").write_bytes(b"a whole part")
+
+    said = f"12 bytes were copied, and {kept} are there"
+    with pytest.raises(AnaplatOutputError, match=said):
+        write_file(folder / "file", b"a whole file")
+    with pytest.raises(OSError, match=said):
+        copy_file(folder / "part", folder / "published")
 
 
 def test_an_output_remembers_a_failure_that_its_writer_forgets() -> None:

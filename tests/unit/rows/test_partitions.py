@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
 from conftest import numbers
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import register_implementation
 from hypothesis import given
 from hypothesis import strategies as st
+from upath import UPath
 
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import (
@@ -268,6 +272,45 @@ def test_two_exports_to_one_folder_keep_apart(client: AnaplatClient, simulator: 
     assert column_n(tmp_path) == list(range(30))
 
 
+class Meeting(MemoryFileSystem):
+    """An object store in which something else happens when a part is copied to its place."""
+
+    protocol = "meeting"
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+    happens: ClassVar[dict[str, Callable[[], object]]] = {}
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return str(super()._strip_protocol(path.removeprefix("meeting:")))
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        super().cp_file(path1, path2, **kwargs)
+        self.happens.pop(path2.rpartition("/")[2], lambda: None)()
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.filterwarnings("ignore:UPath .* filesystem not explicitly implemented")
+def test_of_two_commits_at_once_the_later_one_stands(
+    client: AnaplatClient, simulator: Simulator, number: int
+) -> None:
+    simulator.platform.add_dataset("numbers", numbers(30))
+    register_implementation("meeting", Meeting, clobber=True)
+    folder: Any = UPath(f"meeting://bucket/{number}")
+    earlier, _ = export_parts(client, folder, key="a")
+    simulator.platform.refresh("ds1", Table.of_rows([("n", "LONG")], [[str(n)] for n in range(100, 115)]))
+    later, _ = export_parts(client, folder, key="b")
+    Meeting.happens[f"part-{number:05d}.csv"] = later.commit
+
+    with pytest.raises(AnaplatOutputError, match="has begun since"):
+        earlier.commit()
+    assert column_n(folder) == list(range(100, 115))
+    assert published(folder) == ["_manifest.json", "part-00001.csv", "part-00002.csv"]
+
+    assert earlier.commit()["rows"] == 30
+    assert column_n(folder) == list(range(30))
+
+
 def test_rows_beyond_the_platforms_count_are_found(
     client: AnaplatClient, simulator: Simulator, tmp_path: Path
 ) -> None:
@@ -407,6 +450,23 @@ def test_a_manifest_that_is_not_whole_is_published_again(
 
     assert export.commit() == whole[0]
     assert column_n(tmp_path) == list(range(30))
+
+
+def test_parts_that_were_exported_in_several_ways_are_not_published(
+    client: AnaplatClient, simulator: Simulator, tmp_path: Path
+) -> None:
+    """As where the DAG file is changed between two parts: by another column, other rows would be in each."""
+    rows = [[str(n), str(29 - n)] for n in range(30)]
+    simulator.platform.add_dataset("numbers", Table.of_rows([("n", "LONG"), ("back", "LONG")], rows))
+    export, parts = plan(client, tmp_path)
+    for part in parts:
+        column = "n" if part.number == 1 else "back"
+        query = RowQuery("ds1", page_size=10, sort_by=column)
+        export.export(client, RowsOfPart(query, fingerprint=f"by {column}"), part)
+
+    with pytest.raises(AnaplatUnplannedError, match=r"not all exported in the same way.*Clear the whole"):
+        export.commit()
+    assert published(tmp_path) == []
 
 
 def test_what_was_not_planned_is_refused(client: AnaplatClient, simulator: Simulator, tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,40 @@ def test_a_retry_goes_on_where_it_stopped(attempt: Attempts, existing_users: str
     assert attempt.sent == [["user0", "user1"], ["user2", "user3"], ["user4", "user5"], ["user4", "user5"]]
     assert (result["created"], result["skipped"], result["batches"]) == (6, 0, 3)
     assert result["loginIds"]["created"] == [f"user{i}" for i in range(6)]
+
+
+class SlowSource(ListSource):
+    """Users whose check takes so long that something else happens meanwhile."""
+
+    def __init__(self, users: list[dict[str, Any]], happens: Callable[[], object]) -> None:
+        super().__init__(users)
+        self.happens: list[Callable[[], object]] = [happens]
+
+    def rows(self) -> Iterator[Row]:
+        for happens in self.happens:
+            self.happens = []
+            happens()
+        return super().rows()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_of_two_attempts_at_once_one_stops(attempt: Attempts, simulator: Simulator, ends: bool) -> None:
+    """As where a worker was given up too early, or the same command is run twice."""
+    if not ends:
+        simulator.inject("create_users", replies.reset(), when=of_batch(2))
+
+    def other() -> None:
+        with contextlib.suppress(AnaplatUsersInDoubtError):
+            attempt()
+
+    with pytest.raises(AnaplatUnsettledError, match=r"Batch 1 .* another attempt"):
+        attempt(SlowSource(people(6), other))
+    sent = [["user0", "user1"], ["user2", "user3"], ["user4", "user5"]]
+    assert attempt.sent == (sent if ends else sent[:2])
+
+    if ends:
+        assert attempt()["created"] == 6
+        assert attempt.sent == sent
 
 
 def test_a_task_that_is_cleared_after_success_creates_nobody(attempt: Attempts) -> None:
