@@ -47,7 +47,7 @@ def _sample(block: Block) -> Any:
     return pytest.param(block, id=str(block), marks=[is_written_for_this_airflow] if new else [])
 
 
-@pytest.mark.parametrize("sample", map(_sample, PYTHON))
+@pytest.mark.parametrize("sample", [_sample(block) for block in PYTHON])
 def test_a_sample_runs(sample: Block, simulator: Simulator, connect: Callable[..., None]) -> None:
     connect(simulator)
     exec(compile(for_this_release(sample.text), str(sample), "exec"), {"__name__": "sample"})
