@@ -41,7 +41,7 @@ test: $(INSTALLED) ## Run the tests that need no servers
 	@$(BIN)/python $(TESTS)
 
 test-system: $(INSTALLED) ## Run the tests of whole deployments
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --maxfail 10 --durations 10 tests/system
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder --maxfail 10 --durations 10 tests/system
 
 # Where none may be skipped, for want of a server, what they reach is measured, too.
 test-all: $(if $(ANAPLAT_TESTS_SKIP_NONE),coverage,test) test-system ## Run all tests

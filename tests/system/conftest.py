@@ -17,6 +17,14 @@ NEEDS_AIRFLOW_3_3 = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one process run all tests that share a deployment, which takes a minute of processor time to start."""
+    for item in items:
+        shares = isinstance(item, pytest.Function) and "running" in item.fixturenames
+        item.add_marker(pytest.mark.xdist_group("running" if shares else item.path.stem))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail where CI would skip."""
