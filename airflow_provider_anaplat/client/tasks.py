@@ -8,6 +8,7 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import quote
 
 from airflow_provider_anaplat.client import defaults
+from airflow_provider_anaplat.client._http.checks import check_method, checked_path
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import quoted_id
 from airflow_provider_anaplat.client._http.validation import in_few_words, validated_echo, validated_task
@@ -98,6 +99,8 @@ class RefreshCall:
                 f"refresh_auth_in is {self.auth_in!r}; it must be one of {', '.join(get_args(TokenPlace))}. "
                 "Nothing was sent."
             )
+        checked_path(self.path)
+        check_method(REFRESH_DATASET.name, self.method)
 
     @classmethod
     def of(

@@ -121,6 +121,18 @@ def checked_path(path: str) -> str:
     return path
 
 
+def check_method(operation: str, method: str) -> None:
+    """See that a method is one.
+
+    :raises AnaplatRequestError: it is none
+    """
+    if not (method.isascii() and method.isalpha()):
+        raise AnaplatRequestError(
+            f"{operation}: the method {method!r:.40} is no word such as POST; nothing was sent.",
+            operation=operation,
+        )
+
+
 def check_rows(data: DatasetData, ds_id: str, limit: int) -> DatasetData:
     """Return rows that were asked for.
 

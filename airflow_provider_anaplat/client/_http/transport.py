@@ -17,6 +17,7 @@ import tenacity
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.adapter import TimedAdapter
 from airflow_provider_anaplat.client._http.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
+from airflow_provider_anaplat.client._http.checks import check_method
 from airflow_provider_anaplat.client._http.connection_errors import (
     connection_error,
     outcome_unknown,
@@ -340,10 +341,7 @@ class Transport:
 
     def _prepared(self, request: _Request) -> requests.PreparedRequest:
         name, method = request.operation.name, request.operation.method
-        if not (method.isascii() and method.isalpha()):
-            raise errors.AnaplatRequestError(
-                f"{name}: the method {method!r:.40} is no word such as POST; nothing was sent.", operation=name
-            )
+        check_method(name, method)
         try:
             return self._session.prepare_request(
                 requests.Request(
