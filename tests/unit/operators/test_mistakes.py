@@ -85,7 +85,10 @@ SENSORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"ds_id": "ds1", "newer_than": "2026-01-01T00:00:00+00:00"},
         ("unknown_state",),
     ),
-    AnaplatSubscriptionSensor: ({"subscription_ids": ["sc1"]}, ("unknown_state",)),
+    AnaplatSubscriptionSensor: (
+        {"subscription_ids": ["sc1"], "sent_after": "2026-01-01T00:00:00+00:00"},
+        ("unknown_state",),
+    ),
 }
 ASKING = [kind for kind in OPERATORS if kind is not _CommitOperator]  # which needs no platform
 Run = Callable[..., Any]
@@ -191,6 +194,7 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     (AnaplatSchemaCheckOperator, "allow_extra", NO_FLAG),
     (AnaplatListDatasetsOperator, "states", ["FINISHED", 7, True, [7], [None], [["x"]]]),
     (AnaplatDatasetTaskSensor, "task_status", NO_OBJECT),
+    *[(sensor, f"{name}_states", [*NO_LIST, [""]]) for sensor in SENSORS for name in ("success", "failure")],
     *[(sensor, "ds_id", NO_TEXT) for sensor in (AnaplatDatasetTaskSensor, AnaplatDatasetFreshnessSensor)],
 ]
 
@@ -219,6 +223,22 @@ def test_a_name_of_a_dataset_that_is_none(run: Run, simulator: Simulator, kind: 
     for value in NO_TEXT:
         with pytest.raises(AirflowFailException, match=r"dataset .* must be a text"):
             run(kind, ds_id=None, dataset=value)
+    assert simulator.ledger == []
+
+
+@pytest.mark.parametrize("given", [7, None, "", "tomorrow", [], True])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(AnaplatDatasetFreshnessSensor, "newer_than"), (AnaplatSubscriptionSensor, "sent_after")]
+)
+def test_a_moment_that_is_none(run: Run, simulator: Simulator, kind: Any, name: str, given: Any) -> None:
+    with pytest.raises(AirflowFailException, match=f"{name} is .*no moment"):
+        run(kind, **{name: given})
+    assert simulator.ledger == []
+
+
+def test_a_wait_for_no_subscription(run: Run, simulator: Simulator) -> None:
+    with pytest.raises(AirflowFailException, match="subscription_ids is empty"):
+        run(AnaplatSubscriptionSensor, subscription_ids=[])
     assert simulator.ledger == []
 
 
