@@ -80,7 +80,11 @@ def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
     }
     for name, paths in named.items():
         for path in paths or []:
-            if not path or not Path(path).exists():  # an empty one would turn the check off
+            if "-----BEGIN" in str(path):  # a key among it is a secret
+                raise AnaplatSettingsError(
+                    f"{name} holds a certificate or key; it must be the path of such a file."
+                )
+            if not path or not _is_there(Path(path)):  # an empty one would turn the check off
                 raise AnaplatSettingsError(f"{name}: there is no file {path}.")
     for path in named["cert"] or []:
         if _is_encrypted(Path(path)):  # OpenSSL would ask for the password, and wait for somebody to type it
@@ -88,6 +92,13 @@ def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
                 f"cert: the private key in {path} is encrypted, and nobody is there to type its password. Give a "
                 "file with a key that is not, and that the worker's user alone can read."
             )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # such as of a name that is too long
+        return False
 
 
 def _is_encrypted(path: Path) -> bool:
