@@ -48,7 +48,7 @@ class TaskStatusCall:
     def of(cls, *given: Mapping[str, Any] | None) -> TaskStatusCall:
         """Return the call that some mappings describe, a later one before an earlier.
 
-        :raises AnaplatRequestError: a field is unknown or of another type
+        :raises AnaplatRequestError: a field is unknown, of another type, or nothing that can be asked
         """
         described: dict[str, Any] = {}
         for mapping in given:
@@ -61,6 +61,8 @@ class TaskStatusCall:
                 f"task_status is unusable: it takes path, method, params (an object) and auth_in "
                 f"({', '.join(get_args(TokenPlace))}); it holds {', '.join(sorted(map(str, described)))}."
             )
+        checked_path(call.path)
+        check_method(GET_TASK.name, call.method)
         return call
 
     def operation(self, task_id: str) -> Operation[TaskStatus]:

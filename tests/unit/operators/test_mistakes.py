@@ -276,7 +276,17 @@ def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".sqlite"] == []
 
 
-@pytest.mark.parametrize("extra", [{"max_retries": -1}, {"verify": "/nowhere"}, {"max_answer_mb": 0}])
+UNUSABLE: list[dict[str, Any]] = [
+    {"max_retries": -1},
+    {"verify": "/nowhere"},
+    {"max_answer_mb": 0},
+    {"task_status": {"url": "/public-api/task"}},
+    {"task_status": {"path": "/task"}},
+    {"task_status": {"method": "G T"}},
+]
+
+
+@pytest.mark.parametrize("extra", UNUSABLE)
 @pytest.mark.parametrize("kind", [*ASKING, *SENSORS])
 def test_a_connection_that_cannot_work(
     run: Run, simulator: Simulator, connect: Callable[..., None], kind: Any, extra: dict[str, Any]
