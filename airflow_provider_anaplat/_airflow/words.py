@@ -32,8 +32,8 @@ WORDS = {
 }
 _LEFT_OUT = object()
 _TEXTS = (
-    "account_id", "anaplat_conn_id", "dataset", "delimiter", "ds_id", "file_format", "folder", "name",
-    "name_pattern", "parent_dir_id", "platform_task_id", "schema", "sort_by", "source_type", "sql_conn_id",
+    "account_id", "anaplat_conn_id", "dataset", "delimiter", "ds_id", "file_format", "folder", "method", "name",
+    "name_pattern", "parent_dir_id", "path", "platform_task_id", "schema", "sort_by", "source_type", "sql_conn_id",
     "table", "users_sql",
 )  # fmt: skip
 _NUMBERS = (
@@ -43,7 +43,7 @@ _NUMBERS = (
 # A text such as "false", which a template gives, would count as true.
 _FLAGS = ("allow_extra", "header", "isolate_rejected", "raw", "repeatable", "wait_for_completion")
 _LISTS = ("page_types", "states", "user_ids")
-_OBJECTS = ("extra_fields", "task_status")
+_OBJECTS = ("body", "extra_fields", "json", "query", "task_status")
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(_TEXTS, ("text", lambda value: isinstance(value, str))),
     **dict.fromkeys(
@@ -53,14 +53,17 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(_LISTS, ("list of texts", is_list_of_texts)),
     **dict.fromkeys(
         _OBJECTS,
-        ("mapping with texts for keys", lambda value: isinstance(value, Mapping) and is_list_of_texts(value)),
+        (
+            "mapping with texts for keys; a template gives one if the DAG has render_template_as_native_obj=True",
+            lambda value: isinstance(value, Mapping) and is_list_of_texts(value),
+        ),
     ),
 }
 # If it is, the connection says it, or the contract does, or nothing has to; or another check names the field.
 _MAY_BE_LEFT_OUT = (
-    "account_id", "dataset", "ds_id", "extra_fields", "file_format", "folder", "max_rows", "name", "name_pattern",
-    "parent_dir_id", "platform_task_id", "rows_per_file", "schema", "sort_by", "source_type", "sql_conn_id",
-    "states", "task_status", "token_in", "users_sql",
+    "account_id", "body", "dataset", "ds_id", "extra_fields", "file_format", "folder", "json", "max_rows",
+    "method", "name", "name_pattern", "parent_dir_id", "path", "platform_task_id", "query", "rows_per_file",
+    "schema", "sort_by", "source_type", "sql_conn_id", "states", "task_status", "token_in", "users_sql",
 )  # fmt: skip
 
 

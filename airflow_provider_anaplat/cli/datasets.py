@@ -152,7 +152,7 @@ def _wait(client: AnaplatClient, asked: Any, arguments: Namespace) -> dict[str, 
 
 def _is_wanted(dataset: Dataset, arguments: Namespace) -> bool:
     if arguments.stale_since is not None:
-        from airflow_provider_anaplat.waiting.conditions import moment
+        from airflow_provider_anaplat.waiting.moments import moment
 
         since = moment("--stale-since", arguments.stale_since)
         if dataset.utime is not None and dataset.utime >= since:

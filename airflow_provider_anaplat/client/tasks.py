@@ -8,6 +8,7 @@ from typing import Any, Literal, cast, get_args
 from urllib.parse import quote
 
 from airflow_provider_anaplat.client import defaults
+from airflow_provider_anaplat.client._http.checks import check_method, checked_path
 from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.client._http.outgoing import quoted_id
 from airflow_provider_anaplat.client._http.validation import in_few_words, validated_echo, validated_task
@@ -47,7 +48,7 @@ class TaskStatusCall:
     def of(cls, *given: Mapping[str, Any] | None) -> TaskStatusCall:
         """Return the call that some mappings describe, a later one before an earlier.
 
-        :raises AnaplatRequestError: a field is unknown or of another type
+        :raises AnaplatRequestError: a field is unknown, of another type, or nothing that can be asked
         """
         described: dict[str, Any] = {}
         for mapping in given:
@@ -60,6 +61,8 @@ class TaskStatusCall:
                 f"task_status is unusable: it takes path, method, params (an object) and auth_in "
                 f"({', '.join(get_args(TokenPlace))}); it holds {', '.join(sorted(map(str, described)))}."
             )
+        checked_path(call.path)
+        check_method(GET_TASK.name, call.method)
         return call
 
     def operation(self, task_id: str) -> Operation[TaskStatus]:
@@ -98,6 +101,8 @@ class RefreshCall:
                 f"refresh_auth_in is {self.auth_in!r}; it must be one of {', '.join(get_args(TokenPlace))}. "
                 "Nothing was sent."
             )
+        checked_path(self.path)
+        check_method(REFRESH_DATASET.name, self.method)
 
     @classmethod
     def of(

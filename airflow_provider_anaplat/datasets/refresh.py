@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatOutcomeUnknownError,
 )
 from airflow_provider_anaplat.state import StateStore, forget_failed, read_note
-from airflow_provider_anaplat.waiting.conditions import is_later
+from airflow_provider_anaplat.waiting.moments import is_later
 from airflow_provider_anaplat.waiting.states import State, StateTable
 
 __all__ = [

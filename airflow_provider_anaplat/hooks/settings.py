@@ -47,7 +47,7 @@ def client_arguments(
     }
     if (login or "").strip():
         arguments["login"] = (login or "").strip()
-    for key, given in extra.items():
+    for key, given in _object(extra).items():
         option = BY_NAME.get(key)
         if option is None:
             log.warning("The connection's extra %r is not known to Anaplat, and does nothing", key)
@@ -66,8 +66,17 @@ def option_value(name: str, extra: Mapping[str, Any]) -> Any:
     :raises AnaplatSettingsError: it is unusable
     """
     option = BY_NAME[name]
-    value = _value(option, extra.get(name))
+    value = _value(option, _object(extra).get(name))
     return option.default if value is None else value
+
+
+def _object(extra: Any) -> Mapping[str, Any]:
+    """Return the extras, for which Airflow takes any JSON."""
+    if not isinstance(extra, Mapping):
+        raise AnaplatSettingsError(
+            'The connection\'s extra is no object: give one such as {"read_timeout": 120}, or leave it empty.'
+        )
+    return extra
 
 
 def _base_url(host: str, schema: str, port: int | str | None) -> str:

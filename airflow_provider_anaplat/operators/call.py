@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.hooks.anaplat import AnaplatHook
 from airflow_provider_anaplat.operators.base import AnaplatOperator
 
@@ -77,9 +76,6 @@ class AnaplatCallOperator(AnaplatOperator):
         """Send the call."""
         from airflow_provider_anaplat.client._http.redaction import without_secrets
 
-        for name in ("json", "query"):
-            if not isinstance(getattr(self, name), Mapping | None):
-                raise AirflowFailException(f"{name} must be an object, and is not; nothing was sent.")
         with closing(self.client()) as client:
             response = client.call(
                 self.path,

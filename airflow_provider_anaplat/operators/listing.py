@@ -76,7 +76,7 @@ class AnaplatListDatasetsOperator(AnaplatOperator):
         """Ask for the list, and return the ids of what fits."""
         from airflow_provider_anaplat.client._http.redaction import brief
         from airflow_provider_anaplat.datasets.listing import DatasetFilter
-        from airflow_provider_anaplat.waiting.conditions import moment
+        from airflow_provider_anaplat.waiting.moments import moment
 
         wanted = DatasetFilter(
             self.name_pattern,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.client import AnaplatClient
     from airflow_provider_anaplat.client.operations import TokenPlace
+    from airflow_provider_anaplat.client.tasks import RefreshCall
     from airflow_provider_anaplat.datasets.refresh import Refresh
 
 __all__ = [
@@ -179,20 +180,29 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
         name = self.dataset_name(self.done["dsId"])
         return lineage_of_dataset(name, self.done["name"], created=False, query=None, declared=self.inlets)
 
-    def _refresh(self, client: AnaplatClient, context: Context, ds_id: str) -> Refresh:
+    def check(self) -> None:
+        """See that the arguments can be right, also where an update runs that is followed without a request."""
+        super().check()
+        self._call()
+
+    def _call(self) -> RefreshCall:
+        """Return how the platform is asked, as the arguments say, or else the connection."""
         from airflow_provider_anaplat.client.tasks import RefreshCall
-        from airflow_provider_anaplat.datasets.refresh import Refresh, RefreshWish
 
         extension = AnaplatHook(self.anaplat_conn_id).get_extension
-        call = RefreshCall.of(
+        return RefreshCall.of(
             extension("refresh_style"),
             self.path or extension("refresh_path"),
             self.method or extension("refresh_method"),
             self.token_in or extension("refresh_auth_in"),
         )
+
+    def _refresh(self, client: AnaplatClient, context: Context, ds_id: str) -> Refresh:
+        from airflow_provider_anaplat.datasets.refresh import Refresh, RefreshWish
+
         wish = RefreshWish(
             ds_id,
-            call,
+            self._call(),
             self.body,
             self.if_running,
             self.in_doubt,

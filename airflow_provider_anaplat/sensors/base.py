@@ -121,6 +121,7 @@ class AnaplatSensor(BaseSensorOperator):
         """
         with no_useless_retry():
             self._check()
+            self.trigger.condition.of(self).check()
             self.link(context, {})
             if self.deferrable:
                 self._defer()

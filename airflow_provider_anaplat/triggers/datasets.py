@@ -19,9 +19,8 @@ from airflow_provider_anaplat.waiting.conditions import (
     DatasetDone,
     DatasetFresh,
     DatasetRefreshed,
-    is_later,
-    moment,
 )
+from airflow_provider_anaplat.waiting.moments import is_later, moment
 from airflow_provider_anaplat.waiting.states import SUCCESS_STATES, State, StateTable
 from airflow_provider_anaplat.waiting.wait import check_pace
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-import pendulum
-
 from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, brief
 from airflow_provider_anaplat.client.names import check_one_given, id_of
 from airflow_provider_anaplat.errors import AnaplatRequestError
+from airflow_provider_anaplat.waiting.moments import by_its_clock, is_later, moment
 from airflow_provider_anaplat.waiting.states import (
     FAILURE_STATES,
     NOT_SENT_STATES,
@@ -39,13 +38,10 @@ __all__ = [
     "SubscriptionsSent",
     "UnknownState",
     "Verdict",
-    "is_later",
-    "moment",
 ]
 
 C = TypeVar("C", bound="Condition")
 UnknownState = Literal["wait", "fail"]
-_CLOCKS_AGREE = timedelta(minutes=1)  # as far as the platform's clock is known, and moments that it rounds up
 Request = Literal["find_datasets", "find_subscriptions", "find_task"]
 
 
@@ -92,6 +88,13 @@ class Condition:
         """The ids of the records to look at."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """See that the fields can be right, whatever the platform shows.
+
+        :raises AnaplatRequestError: one cannot
+        """
+        raise NotImplementedError
+
     def judge(self, lookup: Lookup[Any]) -> Verdict:
         """Say what one look means.
 
@@ -128,12 +131,17 @@ class _OfOneDataset(Condition):
         """Tell whether something is the summary of this dataset."""
         return isinstance(result, dict) and (not self.ds_id or result.get("dsId") == self.ds_id)
 
+    def check(self) -> None:
+        """See that one dataset is named, and that the words of states are words."""
+        check_one_given(self.ds_id, self.dataset)
+        StateTable(self.success_states, self.failure_states)
+
     def judge(self, lookup: Lookup[Dataset]) -> Verdict:
         """Read the dataset's status word.
 
         :raises AnaplatDatasetExistsError: the name is given, and several datasets have it
         """
-        check_one_given(self.ds_id, self.dataset)
+        self.check()
         states = StateTable(self.success_states, self.failure_states)
         ds_id = self.ds_id or id_of(self.dataset or "", lookup)
         dataset = None if ds_id is None else lookup.get(ds_id)
@@ -238,13 +246,10 @@ class DatasetFresh(_OfOneDataset):
 
     newer_than: str | datetime
 
-    def judge(self, lookup: Lookup[Dataset]) -> Verdict:
-        """Read the dataset's last update and its status word.
-
-        :raises AnaplatRequestError: ``newer_than`` is no moment, be the dataset there or not
-        """
+    def check(self) -> None:
+        """See that ``newer_than`` is a moment, too."""
+        super().check()
         moment("newer_than", self.newer_than)
-        return super().judge(lookup)
 
     def _judge(self, state: State, dataset: Dataset, clock_ahead: timedelta) -> State:
         since = moment("newer_than", self.newer_than)
@@ -252,7 +257,7 @@ class DatasetFresh(_OfOneDataset):
         return state if fresh else State.WORKING
 
     def _also_seen(self, dataset: Dataset, clock_ahead: timedelta) -> str:
-        return f", last updated {dataset.utime or 'never'}{_by_its_clock(clock_ahead)}"
+        return f", last updated {dataset.utime or 'never'}{by_its_clock(clock_ahead)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,13 +329,16 @@ class SubscriptionsSent(Condition):
         # A set is in another order in the process that resumes.
         return len(found) == len(self.ids) and all(sc_id in found for sc_id in self.ids)
 
-    def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
-        """Read what each plan says of its last send; one that failed is enough to end.
-
-        :raises AnaplatRequestError: no plan is named; of none, it could only be said that all were sent
-        """
-        if not self.ids:
+    def check(self) -> None:
+        """See that plans are named, ``sent_after`` is a moment, and the words of states are words."""
+        if not self.ids:  # of no plan, it could only be said that all were sent
             raise AnaplatRequestError("subscription_ids is empty: there is nothing to wait for.")
+        moment("sent_after", self.sent_after)
+        StateTable(self.success_states, self.failure_states)
+
+    def judge(self, lookup: Lookup[SubscriptionPlan]) -> Verdict:
+        """Read what each plan says of its last send; one that failed is enough to end."""
+        self.check()
         plans = {sc_id: lookup.get(sc_id) for sc_id in self.ids}
         read = {sc_id: self._judge(sc_id, plan, lookup.clock_ahead) for sc_id, plan in plans.items()}
         for state in (State.FAILED, State.UNKNOWN):
@@ -351,46 +359,9 @@ class SubscriptionsSent(Condition):
             return State.FAILED, f"{name} is disabled"
         since = moment("sent_after", self.sent_after)
         if plan.last_send_time is None or plan.last_send_time - since < clock_ahead:
-            last = f"{plan.last_send_time or 'never'}{_by_its_clock(clock_ahead)}"
+            last = f"{plan.last_send_time or 'never'}{by_its_clock(clock_ahead)}"
             return State.WORKING, f"{name} was last sent {last}"
         seen = f"{name} was sent {plan.last_send_time} with {brief(repr(plan.last_send_status))}"
         state = StateTable(self.success_states, self.failure_states).read(plan.last_send_status)
         unknown_waits = state is State.UNKNOWN and self.unknown_state == "wait"
         return (State.WORKING if unknown_waits else state), seen
-
-
-def is_later(utime: datetime | None, noted: datetime | None, platform_now: datetime) -> bool:
-    """Tell whether a dataset was updated after an update that was noted.
-
-    :param utime: its last update; None if it was never updated
-    :param noted: the last update of before. If the platform's clock has not come to it, that clock was set back
-        since, and every other update is after it
-    :param platform_now: what the platform's clock shows
-    """
-    if utime is None or noted is None:
-        return utime is not None
-    return utime != noted if noted > platform_now + _CLOCKS_AGREE else utime > noted
-
-
-def _by_its_clock(clock_ahead: timedelta) -> str:
-    """Return what to add to a moment of the platform's."""
-    seconds = clock_ahead.total_seconds()
-    if not seconds:
-        return ""
-    return f" by its clock, which is {abs(seconds):,.0f} s {'ahead of' if seconds > 0 else 'behind'} ours"
-
-
-def moment(name: str, given: str | datetime) -> pendulum.DateTime:
-    """Return a moment that a user or a template gave.
-
-    :param name: name of the argument, for the error
-    :param given: ISO 8601, or a datetime; UTC if it names no zone
-    :raises AnaplatRequestError: it is neither
-    """
-    try:
-        # Pendulum would read a time of day as that of today, and "now" as another moment at each look.
-        return pendulum.instance(given if isinstance(given, datetime) else datetime.fromisoformat(given))
-    except (ValueError, TypeError):
-        raise AnaplatRequestError(
-            f"{name} is {given!r}, which is no moment such as 2026-01-31T06:00:00+00:00."
-        ) from None

@@ -18,6 +18,7 @@ from airflow_provider_anaplat.errors import (
 )
 
 _NEVER_IN_A_PATH = re.compile(r"[?#%;\\\s\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
+_ENCRYPTED = re.compile(rb"^(-----BEGIN ENCRYPTED PRIVATE KEY-----|Proc-Type: *4, *ENCRYPTED)", re.MULTILINE)
 # What requests looks up; "ftp" and "no" are among the environment's.
 _PROXIED = ("http", "https", "all", "no_proxy", "ftp", "no")
 _TOO_LONG = 10**9  # seconds; a socket's time-out ends at some nine times as many
@@ -79,8 +80,32 @@ def check_files(verify: bool | str, cert: str | tuple[str, str] | None) -> None:
     }
     for name, paths in named.items():
         for path in paths or []:
-            if not path or not Path(path).exists():  # an empty one would turn the check off
+            if "-----BEGIN" in str(path):  # a key among it is a secret
+                raise AnaplatSettingsError(
+                    f"{name} holds a certificate or key; it must be the path of such a file."
+                )
+            if not path or not _is_there(Path(path)):  # an empty one would turn the check off
                 raise AnaplatSettingsError(f"{name}: there is no file {path}.")
+    for path in named["cert"] or []:
+        if _is_encrypted(Path(path)):  # OpenSSL would ask for the password, and wait for somebody to type it
+            raise AnaplatSettingsError(
+                f"cert: the private key in {path} is encrypted, and nobody is there to type its password. Give a "
+                "file with a key that is not, and that the worker's user alone can read."
+            )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # such as of a name that is too long
+        return False
+
+
+def _is_encrypted(path: Path) -> bool:
+    try:
+        return _ENCRYPTED.search(path.read_bytes()) is not None
+    except OSError:  # whoever sends the first request says so
+        return False
 
 
 def check_proxies(proxies: Mapping[str, str]) -> None:
@@ -119,6 +144,18 @@ def checked_path(path: str) -> str:
             "(use params), no space, and none of % ; \\, escaped or not."
         )
     return path
+
+
+def check_method(operation: str, method: str) -> None:
+    """See that a method is one.
+
+    :raises AnaplatRequestError: it is none
+    """
+    if not (method.isascii() and method.isalpha()):
+        raise AnaplatRequestError(
+            f"{operation}: the method {method!r:.40} is no word such as POST; nothing was sent.",
+            operation=operation,
+        )
 
 
 def check_rows(data: DatasetData, ds_id: str, limit: int) -> DatasetData:

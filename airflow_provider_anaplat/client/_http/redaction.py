@@ -112,7 +112,7 @@ class _Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = [secret for secret in secrets if secret]
+        self._secrets = [form for secret in secrets if secret for form in _quoted(secret)]
         self._forms = sorted({form for secret in self._secrets for form in _forms(secret)}, key=len, reverse=True)
 
     def put_on(self, text: str) -> str:
@@ -155,13 +155,16 @@ class _Mask:
         return shortest, re.compile(f"[{_OF_ESCAPES}{any_of}]{{{shortest},}}")
 
 
+def _quoted(secret: str) -> set[str]:
+    """Return a secret as it is, and as databases, tables and shells quote a quotation mark in it."""
+    return {secret, secret.replace("'", "''"), secret.replace('"', '""'), secret.replace("'", r"'\''")}
+
+
 def _forms(secret: str) -> tuple[str, ...]:
     """Return a secret as it mostly stands in a text: as it is, quoted, as JSON (also within JSON), or as HTML."""
     if _SAME_IN_EVERY_FORM.fullmatch(secret):
         return (secret,)
     forms = [secret, repr(secret)[1:-1], html.escape(secret), html.escape(secret, quote=False)]
-    # As databases, tables and shells quote a quotation mark.
-    forms += [secret.replace("'", "''"), secret.replace('"', '""'), secret.replace("'", r"'\''")]
     octets = secret.encode(errors="surrogatepass")  # what an answer holds may be half a character
     for address in (quote(octets, safe=""), quote(octets), quote_plus(octets)):
         forms += [address, re.sub("%..", lambda escape: escape.group().lower(), address)]
@@ -269,5 +272,6 @@ def shortened(text: str, secrets: Iterable[str], length: int, *, is_cut: bool = 
     start = text[: length * 20]
     shown = redact(start, secrets)
     if is_cut or len(text) > len(start):  # where the start ends, a secret may be cut in two
-        shown = shown[: -max((len(form) for secret in secrets for form in _forms(secret)), default=0) or None]
+        forms = (form for secret in secrets for quoted in _quoted(secret) for form in _forms(quoted))
+        shown = shown[: -max(map(len, forms), default=0) or None]
     return brief(shown, length)

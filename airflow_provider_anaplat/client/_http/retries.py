@@ -67,7 +67,17 @@ def seconds_of(retry_after: str | None) -> float | None:
         if re.fullmatch(r"\s*[0-9]+\s*", retry_after):
             seconds = float(retry_after)
         else:
-            seconds = (parsedate_to_datetime(retry_after).astimezone(UTC) - datetime.now(UTC)).total_seconds()
+            seconds = (moment_of(retry_after) - datetime.now(UTC)).total_seconds()
     except (ValueError, OverflowError):
         return None
     return min(max(0.0, seconds), _LONGEST_RETRY_AFTER)
+
+
+def moment_of(date: str) -> datetime:
+    """Read an HTTP date; it is in UTC, also in its oldest form, which names no zone.
+
+    :raises ValueError: it is none
+    :raises OverflowError: no clock has it
+    """
+    moment = parsedate_to_datetime(date)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

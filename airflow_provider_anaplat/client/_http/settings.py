@@ -8,6 +8,8 @@ from typing import Any
 
 from airflow_provider_anaplat.client.metrics import Observer
 from airflow_provider_anaplat.client.sign_in import TokenStore
+from airflow_provider_anaplat.client.tasks import TaskStatusCall
+from airflow_provider_anaplat.errors import AnaplatRequestError, AnaplatSettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +34,9 @@ class Settings:
     sign_in_body: Mapping[str, Any]
     token_store: TokenStore | None = field(repr=False, compare=False)
     observer: Observer | None = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            TaskStatusCall.of(self.task_status)  # else it would be seen after a refresh is asked for
+        except AnaplatRequestError as error:
+            raise AnaplatSettingsError(f"The connection's extra `task_status`: {error}") from None

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, TypeVar, cast
 
@@ -18,6 +17,7 @@ import tenacity
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.adapter import TimedAdapter
 from airflow_provider_anaplat.client._http.body import ACCEPTED_ENCODINGS, MEGABYTE, read_body
+from airflow_provider_anaplat.client._http.checks import check_method
 from airflow_provider_anaplat.client._http.connection_errors import (
     connection_error,
     outcome_unknown,
@@ -26,7 +26,13 @@ from airflow_provider_anaplat.client._http.connection_errors import (
 from airflow_provider_anaplat.client._http.envelope import Answer, is_known_refusal, read_answer
 from airflow_provider_anaplat.client._http.outgoing import json_bytes
 from airflow_provider_anaplat.client._http.redaction import secrets_in, without_token_in_address
-from airflow_provider_anaplat.client._http.retries import log_retry, may_repeat, seconds_of, wait_before
+from airflow_provider_anaplat.client._http.retries import (
+    log_retry,
+    may_repeat,
+    moment_of,
+    seconds_of,
+    wait_before,
+)
 from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.slots import shared_slots
 from airflow_provider_anaplat.client._http.user_tokens import UserTokens
@@ -335,10 +341,7 @@ class Transport:
 
     def _prepared(self, request: _Request) -> requests.PreparedRequest:
         name, method = request.operation.name, request.operation.method
-        if not (method.isascii() and method.isalpha()):
-            raise errors.AnaplatRequestError(
-                f"{name}: the method {method!r:.40} is no word such as POST; nothing was sent.", operation=name
-            )
+        check_method(name, method)
         try:
             return self._session.prepare_request(
                 requests.Request(
@@ -372,7 +375,7 @@ class Transport:
 
     def _note_clock(self, date: str | None, asked_at: datetime) -> None:
         try:
-            shown = parsedate_to_datetime(date or "").astimezone(UTC)
+            shown = moment_of(date or "")
         except (ValueError, OverflowError):
             return
         # The platform wrote the header, in whole seconds, between the request and this moment of ours.

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_anaplat.errors import AnaplatSettingsError
-from airflow_provider_anaplat.hooks.settings import client_arguments
+from airflow_provider_anaplat.hooks.settings import client_arguments, option_value
 
 
 def arguments(**fields: Any) -> dict[str, Any]:
@@ -106,6 +106,14 @@ def test_an_unusable_extra_is_named(key: str, value: Any) -> None:
 def test_what_is_missing_is_named(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(AnaplatSettingsError, match=message):
         arguments(**fields)
+
+
+@pytest.mark.parametrize("extra", [[], None, 7, True])
+def test_extras_that_are_no_object_are_named(extra: Any) -> None:
+    with pytest.raises(AnaplatSettingsError, match="extra is no object"):
+        arguments(extra=extra)
+    with pytest.raises(AnaplatSettingsError, match="extra is no object"):
+        option_value("page_url", extra)
 
 
 def test_an_unknown_extra_is_a_warning_without_its_value(caplog: pytest.LogCaptureFixture) -> None:

@@ -66,7 +66,7 @@ def test_a_path_outside_is_refused(simulator: Simulator, path: str) -> None:
 
 @pytest.mark.parametrize("arguments", [{"json": "{}"}, {"query": ["a"]}])
 def test_what_is_no_object_is_refused(simulator: Simulator, arguments: dict[str, Any]) -> None:
-    with pytest.raises(AirflowFailException, match="must be an object"):
+    with pytest.raises(AirflowFailException, match="must be a mapping"):
         call(**arguments)
     assert simulator.ledger == []
 

@@ -85,7 +85,10 @@ SENSORS: dict[Any, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"ds_id": "ds1", "newer_than": "2026-01-01T00:00:00+00:00"},
         ("unknown_state",),
     ),
-    AnaplatSubscriptionSensor: ({"subscription_ids": ["sc1"]}, ("unknown_state",)),
+    AnaplatSubscriptionSensor: (
+        {"subscription_ids": ["sc1"], "sent_after": "2026-01-01T00:00:00+00:00"},
+        ("unknown_state",),
+    ),
 }
 ASKING = [kind for kind in OPERATORS if kind is not _CommitOperator]  # which needs no platform
 Run = Callable[..., Any]
@@ -134,6 +137,7 @@ NO_TEXT = [7, 7.5, True, b"x", ["x"], {"a": 1}, "\ud800"]
 NO_NUMBER = ["5", "", 7.5, True, b"5", [5], {}]
 NO_FLAG = ["False", "", 0, 1, None, b"", ["x"]]
 NO_LIST = ["x", "[]", 7, True, None, [7], ["u1", None], [["x"]]]
+NO_OBJECT = ["", "None", 7, True, ["x"], [], {1: 2}]
 OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     *[
         (AnaplatToSqlOperator, name, NO_TEXT)
@@ -171,7 +175,7 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
     (AnaplatExportRowsOperator, "output_path", ["nowhere://x.csv", "http://127.0.0.1:1/x.csv"]),
     (AnaplatCreateUsersOperator, "progress_path", [7, True, b"x", ["x"], [], {}]),
     *[(AnaplatCreateDatasetOperator, name, NO_TEXT) for name in ("account_id", "name", "parent_dir_id")],
-    (AnaplatCreateDatasetOperator, "extra_fields", ["", "None", 7, True, ["x"], {1: 2}]),
+    (AnaplatCreateDatasetOperator, "extra_fields", NO_OBJECT),
     (AnaplatCreateDatasetOperator, "success_states", NO_LIST),
     (AnaplatCreateDatasetOperator, "reconcile_timeout", ["60", None, -1, float("nan"), float("inf")]),
     *[(AnaplatListDatasetsOperator, name, NO_TEXT) for name in ("name_pattern", "folder")],
@@ -183,9 +187,14 @@ OF_ANOTHER_KIND: list[tuple[Any, str, list[Any]]] = [
             (AnaplatSubscriptionSensor, "subscription_ids"),
         ]
     ],
+    (AnaplatRefreshDatasetOperator, "body", NO_OBJECT),
+    *[(AnaplatRefreshDatasetOperator, name, [*NO_TEXT, 0, False, [], {}]) for name in ("path", "method")],
+    *[(AnaplatCallOperator, name, NO_OBJECT) for name in ("json", "query")],
+    *[(AnaplatCallOperator, name, NO_TEXT) for name in ("path", "method")],
     (AnaplatSchemaCheckOperator, "allow_extra", NO_FLAG),
     (AnaplatListDatasetsOperator, "states", ["FINISHED", 7, True, [7], [None], [["x"]]]),
-    (AnaplatDatasetTaskSensor, "task_status", ["", "None", 7, True, ["x"], {1: 2}]),
+    (AnaplatDatasetTaskSensor, "task_status", NO_OBJECT),
+    *[(sensor, f"{name}_states", [*NO_LIST, [""]]) for sensor in SENSORS for name in ("success", "failure")],
     *[(sensor, "ds_id", NO_TEXT) for sensor in (AnaplatDatasetTaskSensor, AnaplatDatasetFreshnessSensor)],
 ]
 
@@ -214,6 +223,22 @@ def test_a_name_of_a_dataset_that_is_none(run: Run, simulator: Simulator, kind: 
     for value in NO_TEXT:
         with pytest.raises(AirflowFailException, match=r"dataset .* must be a text"):
             run(kind, ds_id=None, dataset=value)
+    assert simulator.ledger == []
+
+
+@pytest.mark.parametrize("given", [7, None, "", "tomorrow", [], True])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(AnaplatDatasetFreshnessSensor, "newer_than"), (AnaplatSubscriptionSensor, "sent_after")]
+)
+def test_a_moment_that_is_none(run: Run, simulator: Simulator, kind: Any, name: str, given: Any) -> None:
+    with pytest.raises(AirflowFailException, match=f"{name} is .*no moment"):
+        run(kind, **{name: given})
+    assert simulator.ledger == []
+
+
+def test_a_wait_for_no_subscription(run: Run, simulator: Simulator) -> None:
+    with pytest.raises(AirflowFailException, match="subscription_ids is empty"):
+        run(AnaplatSubscriptionSensor, subscription_ids=[])
     assert simulator.ledger == []
 
 
@@ -251,7 +276,17 @@ def test_a_token_that_is_refused(run: Run, simulator: Simulator, kind: Any, tmp_
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".sqlite"] == []
 
 
-@pytest.mark.parametrize("extra", [{"max_retries": -1}, {"verify": "/nowhere"}, {"max_answer_mb": 0}])
+UNUSABLE: list[dict[str, Any]] = [
+    {"max_retries": -1},
+    {"verify": "/nowhere"},
+    {"max_answer_mb": 0},
+    {"task_status": {"url": "/public-api/task"}},
+    {"task_status": {"path": "/task"}},
+    {"task_status": {"method": "G T"}},
+]
+
+
+@pytest.mark.parametrize("extra", UNUSABLE)
 @pytest.mark.parametrize("kind", [*ASKING, *SENSORS])
 def test_a_connection_that_cannot_work(
     run: Run, simulator: Simulator, connect: Callable[..., None], kind: Any, extra: dict[str, Any]
@@ -267,6 +302,21 @@ def test_a_connection_that_cannot_work(
 def test_a_query_that_cannot_be_right(run: Run, kind: Any, mistake: dict[str, Any]) -> None:
     with pytest.raises(AirflowFailException):
         run(kind, **mistake)
+
+
+@pytest.mark.parametrize(
+    "mistake", [{"path": "/data-source"}, {"path": "/public-api/../x"}, {"method": "P S"}], ids=str
+)
+@pytest.mark.parametrize("names", ["arguments", "connection"])
+def test_a_request_for_a_refresh_that_cannot_be_right(
+    run: Run, simulator: Simulator, connect: Callable[..., None], names: str, mistake: dict[str, str]
+) -> None:
+    if names == "connection":
+        connect(simulator, extra={f"refresh_{name}": value for name, value in mistake.items()})
+        mistake = {}
+    with pytest.raises(AirflowFailException, match=r"The path|the method"):
+        run(AnaplatRefreshDatasetOperator, **mistake)
+    assert simulator.ledger == []
 
 
 @pytest.mark.parametrize("kind", [AnaplatExportRowsOperator, _PartOperator, _CommitOperator])

@@ -7,7 +7,8 @@ import pickle
 import re
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -265,6 +266,34 @@ def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     assert seconds_of("²") is None
     assert seconds_of("Fri, 31 Dec 9999 23:59:59 -1200") is None
     assert seconds_of(None) is None
+
+
+# The three forms of HTTP; the last one is in UTC, too.
+DATES = ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y"]
+
+
+@pytest.fixture
+def in_shanghai(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Shanghai")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.parametrize("form", DATES)
+@pytest.mark.usefixtures("in_shanghai")
+def test_a_date_is_the_same_moment_wherever_it_is_read(
+    client: AnaplatClient, simulator: Simulator, form: str
+) -> None:
+    assert seconds_of(f"{datetime.now(UTC) + timedelta(minutes=1):{form}}") == pytest.approx(60, abs=5)
+
+    date = f"{datetime.now(UTC):{form}}"
+    answer = Reply(200, b'{"result": "ok", "response": []}', {"content-type": "application/json", "date": date})
+    simulator.inject("list_pages", Fault(lambda _: answer))
+    client.list_pages()
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    assert abs(client.earliest_platform_time(moment) - moment) < timedelta(seconds=10)
 
 
 def test_an_error_carries_retry_after(simulator: Simulator) -> None:

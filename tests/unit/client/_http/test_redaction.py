@@ -91,6 +91,14 @@ def test_nor_is_one_as_others_quote_what_is_in_quotes(of_one: str) -> None:
         assert redact(f"near {doubled}!", [secret]) == "near ***!"
 
 
+@pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
+def test_nor_is_one_that_is_quoted_and_then_escaped(escape: Escape) -> None:
+    for secret, doubled in (("it's ümine", "it''s ümine"), ('my-"päss"', 'my-""päss""')):
+        shown = redact(f"near {escape(doubled)}!", [secret])
+        assert escape(doubled) not in shown
+        assert "***" in shown
+
+
 @example("password À", ["bytes, one character each", "HTML, decimal"])
 @given(
     st.text(st.characters(exclude_categories=["Cc", "Cn", "Cs"]), min_size=6),

@@ -257,6 +257,32 @@ def test_a_file_that_is_missing_is_named(settings: dict[str, Any]) -> None:
         AnaplatClient("https://bi.example.com", "t", **settings)
 
 
+@pytest.mark.parametrize("length", [40, 4000])
+@pytest.mark.parametrize("name", ["verify", "cert"])
+def test_a_key_in_place_of_its_path_is_not_shown(name: str, length: int) -> None:
+    key = f"-----BEGIN PRIVATE KEY-----\n{'MIIEvQ' * length}\n-----END PRIVATE KEY-----\n"
+    for given in (key, (__file__, key)) if name == "cert" else (key,):
+        with pytest.raises(errors.AnaplatSettingsError, match=f"{name} holds .*must be the path") as raised:
+            AnaplatClient("https://bi.example.com", "t", **{name: given})  # type: ignore[arg-type]  # either name
+        assert "MIIEvQ" not in str(raised.value)
+
+
+def test_a_name_that_no_file_can_have_is_none() -> None:
+    with pytest.raises(errors.AnaplatSettingsError, match="there is no file x"):
+        AnaplatClient("https://bi.example.com", "t", verify="x" * 4000)
+
+
+@pytest.mark.parametrize("form", ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"])
+@pytest.mark.parametrize("files", ["one file", "two files"])
+def test_a_key_whose_password_openssl_would_ask_for_is_named(tmp_path: Path, form: str, files: str) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_text("-----BEGIN CERTIFICATE-----\n")
+    key.write_text(f"-----BEGIN CERTIFICATE-----\n{form}\n")
+    cert: Any = str(key) if files == "one file" else (str(certificate), str(key))
+    with pytest.raises(errors.AnaplatSettingsError, match=r"key\.pem is encrypted"):
+        AnaplatClient("https://bi.example.com", "t", cert=cert)
+
+
 def test_a_proxy_that_is_no_address_is_named() -> None:
     with pytest.raises(errors.AnaplatSettingsError, match="given for https is no address") as raised:
         AnaplatClient("https://bi.example.com", "t", proxies={"https": "http://user:p[ass@proxy"})
