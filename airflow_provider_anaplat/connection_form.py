@@ -148,8 +148,8 @@ OPTIONS = (
     ),
     Option(
         "max_connections", CONNECTIONS, "Connections",
-        "Requests at the same time at most, in each process of Airflow: each running task and each triggerer. All "
-        "together send as many as they are, times this. No limit by default.",
+        "Requests in flight at most, for each process of Airflow: each running task and each triggerer is one. No "
+        "limit by default.",
         example="8",
     ),
     Option(
@@ -183,12 +183,12 @@ OPTIONS = (
     ),
     Option(
         "refresh_style", STYLE, "Refresh: style",
-        "How your platform takes a refresh: post, with the token in the body, as the vendor documents it; or get, "
-        "with the token in the query, as deployments take it.",
+        "How your platform accepts a refresh: post, with the token in the body, as the vendor documents it; or "
+        "get, with the token in the query, as real deployments accept it.",
         default=defaults.REFRESH_STYLE, example="post", read_by="operators",
     ),
     Option(
-        "refresh_path", TEXT, "Refresh: path", "Where your platform takes a refresh, with {dsId}.",
+        "refresh_path", TEXT, "Refresh: path", "Path at which your platform accepts a refresh, with {dsId}.",
         default=defaults.REFRESH_PATH, example=defaults.REFRESH_PATH, read_by="operators",
     ),
     Option(
@@ -223,7 +223,7 @@ PLACEHOLDERS = {
     "host": "https://bi.example.com/prefix",
     "schema": "https",
     "port": "443",
-    "login": "empty, or whose token the header takes",
+    "login": "empty, or the loginId of a user",
     "password": "the application token",
     "extra": "{}",
     **{option.name: option.example for option in OPTIONS if option.example},

@@ -163,7 +163,7 @@ _REFRESH = (
     _argument("--wait", help="wait until the update is done", action="store_true"),
     _argument("--timeout", help="seconds to wait at most (3600)", metavar="SECONDS", type=float, default=3600.0),
     _argument(
-        "--poll-interval", help="seconds between two looks (10)", metavar="SECONDS", type=float, default=10.0
+        "--poll-interval", help="seconds between two polls (10)", metavar="SECONDS", type=float, default=10.0
     ),
 )
 _PAGE = _argument("page", help="id of a page, or its whole name", metavar="PAGE", completes="pages")

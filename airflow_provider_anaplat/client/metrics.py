@@ -50,8 +50,8 @@ RETRY_AFTER = Metric(
 )
 ROWS_EXPORTED = Metric("anaplat.rows_exported", "counter", (), "rows of exports and loads that are complete")
 BYTES_EXPORTED = Metric("anaplat.bytes_exported", "counter", (), "bytes of files that are complete")
-POLLS = Metric("anaplat.polls", "counter", ("kind",), "looks of sensors, triggers and operators that wait")
-POLL_WAITERS = Metric("anaplat.poll_waiters", "gauge", ("kind",), "triggers that share a triggerer's last look")
+POLLS = Metric("anaplat.polls", "counter", ("kind",), "polls of sensors, triggers and operators that wait")
+POLL_WAITERS = Metric("anaplat.poll_waiters", "gauge", ("kind",), "triggers that share a triggerer's last poll")
 
 METRICS = (REQUESTS, RETRIES, RETRY_AFTER, ROWS_EXPORTED, BYTES_EXPORTED, POLLS, POLL_WAITERS)
 

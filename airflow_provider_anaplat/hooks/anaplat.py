@@ -84,7 +84,7 @@ class AnaplatHook(BaseHook):
         :param query: the other fields of :class:`~airflow_provider_anaplat.rows.pages.RowQuery`: ``sort_by``,
             ``sort_type``, ``filter``, ``offset``, ``max_rows``, ``memory_mb``, ``page_size``, ``concurrency``
         :returns: Polars frames to iterate over, and a stream for whatever reads Arrow
-        :raises AnaplatRequestError: the query cannot be asked
+        :raises AnaplatRequestError: an argument of the query cannot work; nothing was sent
         :raises AnaplatError: the platform does not answer with success
 
         How-to: :doc:`howto/rows-in-code`. Example::
@@ -114,7 +114,7 @@ class AnaplatHook(BaseHook):
             pyarrow have to be installed for the latter two
         :param dataset: its name, or the id of its directory, a slash and its name, in place of the id
         :param on_cast_error: as in :meth:`rows`, like the fields of ``query``
-        :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; a retry of the task reads it anew
+        :raises AnaplatDatasetChangedError: the dataset was updated meanwhile; a retry of the task reads it again
         :raises AnaplatError: the platform does not answer with success
 
         How-to: :doc:`howto/rows-in-code`. Example::
@@ -161,14 +161,14 @@ class AnaplatHook(BaseHook):
     async def get_async_conn(cls, anaplat_conn_id: str) -> AnaplatClient:
         """Return a client, for a trigger: everything of Airflow's is asked for on the event loop.
 
-        The client's methods block; run them in a thread: there, they touch nothing of Airflow.
+        The client's methods block: run them in a thread, where they call nothing of Airflow.
         """
         connection, extra = await connection_and_extra(cls, anaplat_conn_id)
         store = AskedOnLoop(SharedInVariable(connection.password or ""))
         return _client(anaplat_conn_id, connection, extra, store)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Try each layer up to the header's token, changing nothing, and say what is good and what is not."""
+        """Try each layer, up to the token in the header, and say which are good; change nothing."""
         return try_layers(self.get_conn)
 
 

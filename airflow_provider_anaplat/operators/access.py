@@ -32,29 +32,30 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     it, such as ``Sales (g7); Ann (u1, self)``. A resource that the platform lists without a name gets it from the
     dataset list or the page list. The file appears when it is complete; memory does not grow with the users.
 
-    A user whose rights cannot be read has no row, and is named in the log. The file is written nevertheless; then
-    the task fails, or, with ``on_user_error="report"``, names such users in its result and succeeds. Nothing is
-    written if the token is not good, if no user's rights can be read, or if the platform does not answer
-    for 20 users in a row.
+    A user whose rights cannot be read has no row, and is named in the log. The file is still written; then the
+    task fails, or, with ``on_user_error="report"``, names such users in its result and succeeds. Nothing is
+    written if the token is refused, if no user's rights can be read, or if the platform fails to answer for 20
+    users in a row.
 
     With ``compare_with``, a second file says who ``gained`` and who ``lost`` what since an earlier report: a
     column ``change``, and those of the report. A right is a user, a resource and the three flags: if a flag
-    differs, one was lost and one gained; another name, or other sources, are no change. A user who is in one
-    of the reports alone has gained or lost all; of one whose rights could not be read this time, nothing is said.
+    differs, one right was lost and one gained; a different name or different sources are not a change. A user in
+    only one of the reports has gained or lost everything. Nothing is said about a user whose rights could not be
+    read this time.
 
     :param user_ids: ids of the users, ``uId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and NDJSON
-        are compressed if path or format end in ``.gz`` or ``.zst`` (templated)
+        are compressed if the path or the format ends in ``.gz`` or ``.zst`` (templated)
     :param csv_formulas: ``keep`` every cell of CSV as it is, or ``escape``, with an apostrophe, what a spreadsheet
         would calculate: users write names
-    :param compare_with: path or URL of an earlier report, in any format that a report can have, by its suffix;
-        None or an empty text compares with none (templated)
+    :param compare_with: path or URL of an earlier report, in any format of a report, by its suffix; with None or
+        an empty text, nothing is compared (templated)
     :param changes_path: path or URL of the file of what has changed since; by default, that of the report with
         ``-changes`` before the suffix (templated)
-    :param on_changes: if a right was gained or lost, ``pass``, or ``fail`` when both files are written
-    :param page_types: values of ``pgType`` to ask for, each with a request a user; by default one request without
-        it, which leaves the kinds of pages to the platform (templated)
+    :param on_changes: if a right was gained or lost, ``pass``, or ``fail`` once both files are written
+    :param page_types: values of ``pgType`` to ask for, with one request per user for each; by default one request
+        without it, which leaves the kinds of pages to the platform (templated)
     :param concurrency: requests in flight at most
     :param on_user_error: if the rights of a user cannot be read, ``fail`` in the end, or ``report`` it
     :param anaplat_conn_id: id of the Airflow connection (templated)
@@ -63,9 +64,9 @@ class AnaplatAccessReportOperator(AnaplatOperator):
     (number of users), ``failedUsers``, the ids of the first 200 of them, ``gained`` and ``lost`` (numbers of
     rights), and ``changesPath``; these three are None if nothing was compared.
 
-    Raises :class:`AirflowFailException` if the platform refuses, if the earlier report is missing, damaged
-    or no access report, and with ``on_changes="fail"``, :class:`AnaplatError` if a retry may help, and
-    :class:`AnaplatOutputError` if a file cannot be written.
+    Raises :class:`AirflowFailException` if the platform refuses, if the earlier report is missing, damaged or
+    not an access report, and, with ``on_changes="fail"``, if a right was gained or lost;
+    :class:`AnaplatOutputError` if a file cannot be written; another :class:`AnaplatError` if a retry may help.
 
     How-to: :doc:`howto/report-access`. Example::
 

@@ -92,8 +92,8 @@ class AnaplatRowsOperator(NamesDataset, AnaplatOperator):
     """An operator that takes the rows of a dataset somewhere (contract: operation 3).
 
     Memory is bounded by ``memory_mb``, whatever a row weighs. Each page says which version of the dataset it
-    belongs to. If the dataset is updated in between, the export starts again from nothing, or fails. The events
-    of the assets among ``outlets`` say in their extra ``dsId``, ``rows``, ``version`` and ``utime``. The contract
+    belongs to. If the dataset is updated in between, the export starts again from nothing, or fails. The events of
+    the assets in ``outlets`` have ``dsId``, ``rows``, ``version`` and ``utime`` in their ``extra``. The contract
     promises no order without ``sort_by``. Without a filter, the export fails unless it got as many rows as the
     platform counts; with one, it reads until the platform returns no more.
 

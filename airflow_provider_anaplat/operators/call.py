@@ -21,10 +21,11 @@ __all__ = [
 class AnaplatCallOperator(AnaplatOperator):
     """Call any operation of the platform, for those that the contract names without describing.
 
-    The call goes the way of all others: time-outs, errors, no redirects, and no secret in a message or a log. One
-    whose answer was lost is sent again only if it is ``repeatable``; else the task fails without a retry, since it
-    may have been carried out. The operator remembers nothing from one attempt to the next: set ``retries=0`` for
-    what must not happen twice, since a worker may die after the call was sent.
+    The call is treated like all others: it has time-outs and typed errors, no redirect is followed, and no message
+    or log contains a secret. If the answer is lost, the call is sent again only if it is ``repeatable``; otherwise
+    the task fails without a retry, since the call may have been carried out. The operator remembers nothing from
+    one attempt to the next: set ``retries=0`` for calls that must not happen twice, since a worker may die after
+    the call was sent.
 
     :param path: path below the base address; it starts with ``/public-api/`` (templated)
     :param json: the body, without the token (templated)
@@ -32,12 +33,12 @@ class AnaplatCallOperator(AnaplatOperator):
     :param method: HTTP method (templated)
     :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header named
         ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep
-    :param repeatable: whether the call may be sent again after a failure without doing more
+    :param repeatable: whether sending the call twice does no more than sending it once
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
-    Returns the envelope's ``response`` as it is, and so to XCom, but for what stands under ``token`` or
-    ``password`` in it, which is masked. Set ``do_xcom_push=False`` if it is large, and
-    ``multiple_outputs=True`` if it is an object whose entries shall be XComs of their own.
+    Returns the envelope's ``response``, and so pushes it to XCom; values under ``token`` or ``password`` are
+    masked. Set ``do_xcom_push=False`` if it is large, and ``multiple_outputs=True`` to give each key of an object
+    its own XCom.
 
     Raises :class:`AirflowFailException`, which Airflow does not retry, at a path outside ``/public-api/``, if
     the platform refuses, and if it is not known whether it carried the call out; :class:`AnaplatError` if a

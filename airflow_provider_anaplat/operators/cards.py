@@ -26,26 +26,26 @@ class AnaplatExportCardOperator(AnaplatOperator):
 
     **An extension**: the contract describes no cards. The request, and the one shape of its answer that is read,
     are those of public material: cells below ``chartMain.data``, titles and types in the ``meta`` lists of
-    ``chartMain.row`` and ``chartMain.column``. Whatever has another shape fails and says what was looked for;
-    ``raw=True`` shows the answer as it came.
+    ``chartMain.row`` and ``chartMain.column``. Any other shape fails the task, and the error names what was
+    expected; ``raw=True`` writes the answer as received.
 
     The rows are read a page at a time until the platform says, or shows, that there are no more; the process grows
-    by ``memory_mb`` at most, whatever a row weighs. Rows that come again, since the platform does not heed the
-    offset, fail the task. What is exported appears when it is complete; after a failure the path is as it was
+    by ``memory_mb`` at most, whatever a row weighs. Repeated rows, as from a platform that ignores the offset,
+    fail the task. The file appears when it is complete; after a failure the path is as it was
     before. Formats and types are those of
     :class:`~airflow_provider_anaplat.operators.rows.AnaplatExportRowsOperator`.
 
     :param card_id: id of the card, ``cdId`` (templated)
     :param output_path: local path, or the URL of an object, such as ``s3://conn@bucket/key`` (templated)
     :param file_format: ``csv``, ``ndjson`` or ``parquet``; by default, as the path's suffix says. CSV and NDJSON
-        are compressed if path or format end in ``.gz`` or ``.zst`` (templated)
+        are compressed if the path or the format ends in ``.gz`` or ``.zst`` (templated)
     :param view: ``GRID``, the rows, or ``GRAPH``, the figures that the chart is drawn from (templated)
     :param filters: a list of objects with ``name``, ``filterType`` and ``filterValue``, sent as it is (templated)
     :param dynamic_params: a list of objects, sent as the body's ``dynamicParams`` (templated)
     :param memory_mb: megabytes by which the task's process may grow, 64 at least: a page has as many rows as fit
     :param page_size: rows a request asks for at most
-    :param raw: write the answer to one request for ``page_size`` rows as it came, as JSON, whatever its shape and
-        its weight
+    :param raw: write the answer to one request for ``page_size`` rows as received, as JSON, whatever its shape and
+        size
     :param delimiter: of CSV, one ASCII character
     :param header: whether CSV begins with a line of column names
     :param encoding: of CSV, ``utf-8``, ``utf-8-sig`` (which Excel recognises) or ``gb18030``

@@ -35,7 +35,7 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
 
     The platform accepts the creation and works on it afterwards; wait for it with ``wait_for_completion``, or with
     :class:`~airflow_provider_anaplat.sensors.datasets.AnaplatDatasetTaskSensor`. Objects may be given with the
-    contract's field names (``queryType``) or in snake_case (``query_type``); what is None is not sent.
+    contract's field names (``queryType``) or in snake_case (``query_type``); fields that are None are not sent.
 
     :param account_id: id of the data account (``acId``; templated)
     :param name: name of the dataset (templated)
@@ -47,37 +47,37 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
     :param primary_key_columns: names of the columns that tell rows apart (templated)
     :param incremental_update: ``enabled``, ``query`` (templated)
     :param extra_fields: further fields of the body, under the platform's own names (templated)
-    :param if_exists: if a dataset of this name stands in this directory already: ``reuse`` it, ``fail``, or
-        ``create`` one more. Without ``parent_dir_id``, that is a dataset that the platform lists without a
+    :param if_exists: if this directory already has a dataset of this name: ``reuse`` it, ``fail``, or ``create``
+        another one. Without ``parent_dir_id``, that is a dataset that the platform lists without a
         directory, or in ``root`` (templated)
-    :param reconcile_timeout: seconds for which the dataset list is watched for a dataset whose creation was not
-        answered, by the attempt that sent it and by one that follows
+    :param reconcile_timeout: seconds to watch the dataset list for a dataset whose creation was not answered, both
+        in the attempt that sent the request and in a retry
     :param in_doubt: if the answer was lost and no dataset appears: ``fail`` without a retry, or ``resend``:
-        Airflow's retries look once more and send the request again, at the risk of a second dataset
+        Airflow's retries look again and resend the request, at the risk of a second dataset
     :param wait_for_completion: wait until the creation of the dataset, created or found, has left 处理中
         (processing)
     :param deferrable: wait in the triggerer instead of a worker
-    :param poll_interval: seconds between two looks; deferred, the shortest of all waiters of the connection
+    :param poll_interval: seconds between two polls; when deferred, the shortest interval on the connection counts
     :param timeout: seconds to wait at most
-    :param max_poll_failures: failures of the dataset list in a row before the task fails with the last one
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
-    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
+    :param success_states: status words that mean done
+    :param failure_states: status words that mean failed
+    :param unknown_state: what to do at an unknown status word: ``wait`` until the time-out, or ``fail`` at once
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Whatever ``if_exists`` says, one DAG run creates at most one dataset. The request is never repeated blindly:
     if its answer is lost, and if an earlier attempt may have sent it, the operator looks for the dataset in
     the dataset list, and adopts it. On Airflow 3.3 and newer, it remembers in the task state store which datasets
-    of the name were there before, and what was created. On older releases, it takes for its own the dataset of
-    the name that is younger than the DAG run, by the platform's clock; someone else's that was created meanwhile
-    cannot be told apart. Without ``parent_dir_id``, it looks in all directories for its own.
+    of this name existed before, and what was created. On older releases, it adopts the dataset of this name that
+    is younger than the DAG run, by the platform's clock; it cannot tell it from one that someone else created
+    meanwhile. Without ``parent_dir_id``, it looks in all directories for its own.
 
-    Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them; of a dataset that was
-    found, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None. With
+    Returns ``taskId``, ``dsId``, ``status`` and ``result`` as the platform answered them. For a dataset that was
+    found rather than created, ``status`` is that of the dataset, and ``taskId`` and ``result`` are None. With
     ``wait_for_completion``, ``taskId`` and what the sensor returns.
 
     Raises :class:`AirflowFailException`, which Airflow does not retry, if the platform refuses the name or the
-    account, if ``if_exists`` is ``fail`` and the name is taken, if several datasets fit, and if the
+    account, if ``if_exists`` is ``fail`` and the name is taken, if several datasets match, or if the
     answer was lost and the dataset does not appear; :class:`AnaplatError` if a retry may help.
 
     How-to: :doc:`howto/create-dataset`. Example::
@@ -233,10 +233,10 @@ class AnaplatCreateDatasetOperator(AnaplatWaitingOperator):
 
 
 class AnaplatSchemaCheckOperator(NamesDataset, AnaplatOperator):
-    """Fail if a dataset has other columns than expected (contract: operation 1).
+    """Fail if a dataset's columns are not those expected (contract: operation 1).
 
-    Missing columns, extra ones and changed types are listed. If a name comes twice, the second is called
-    ``a (2)``, as in an export. The order of the columns is not checked.
+    The error lists missing columns, extra ones and changed types. If a name is repeated, the second column is
+    called ``a (2)``, as in an export. The order of the columns is not checked.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)

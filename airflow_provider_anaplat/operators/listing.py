@@ -19,21 +19,23 @@ __all__ = [
 
 
 class AnaplatListDatasetsOperator(AnaplatOperator):
-    """Return the ids of the datasets that fit, for ``.expand()`` (contract: operation 2).
+    """Return the ids of the datasets that match, for ``.expand()`` (contract: operation 2).
 
-    What is not given does not count; with nothing given, these are all datasets. They come in the platform's
-    order, and if none fits, the list is empty: Airflow skips what is expanded over it.
+    A dataset must match every argument that is given; without any, all datasets match. The ids come in the
+    platform's order. If none matches, the list is empty, and Airflow skips the tasks expanded over it.
 
-    :param name_pattern: of their names, with ``*``, ``?`` and ``[…]`` as in a shell (templated)
+    :param name_pattern: pattern of their names, with ``*``, ``?`` and ``[…]`` as in a shell; case counts
+        (templated)
     :param folder: id of their directory, ``parentDirId`` (templated)
-    :param states: words of their status, such as ``["FINISHED"]`` (templated)
-    :param newer_than: they were last updated at or after this moment, ISO 8601 or a datetime; UTC if it names
+    :param states: status words, one of which they have, such as ``["FINISHED"]`` (templated)
+    :param newer_than: moment at or after which they were last updated, ISO 8601 or a datetime; UTC if it names
         no zone (templated)
-    :param older_than: they were last updated before this moment, or never (templated)
+    :param older_than: moment before which they were last updated; datasets that were never updated match too
+        (templated)
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
-    Returns a list of ``dsId``; the log names the datasets too. Airflow maps over 1,024 entries at most, unless
-    its ``[core] max_map_length`` says otherwise.
+    Returns a list of ``dsId``; the log names the datasets too. Airflow maps over at most
+    ``[core] max_map_length`` entries, 1,024 by default.
 
     Raises :class:`AirflowFailException`, which Airflow does not retry, if an argument cannot work or the
     platform refuses; :class:`AnaplatError` if a retry may help.

@@ -44,8 +44,8 @@ def partitioned_export(
     The task ``plan`` notes the dataset's version and splits its rows; the tasks ``part``, one for each partition,
     each export their own, on whatever executor runs them; the task ``commit`` publishes all files and their
     ``_manifest.json``, or none. A part that fails is retried alone. If the dataset is updated in between, the
-    remaining parts fail without a retry: clear the whole group, and the plan is made anew. Until the commit,
-    parts wait in a hidden folder, which a group that is given up leaves behind.
+    remaining parts fail without a retry: clear the whole group to plan it again. Until the commit, parts
+    wait in a hidden folder; a group that is abandoned leaves it behind.
 
     The contract promises no order without ``sort_by``; without it, the platform must answer every request in
     the same order.
@@ -63,7 +63,7 @@ def partitioned_export(
         folder, and its files are as they were left: ``export`` all the same, ``skip`` all tasks of the group, or
         ``return`` from ``commit`` what that export returned, with ``unchanged``, while no part runs
     :param kwargs: further arguments of its three tasks: Airflow's, such as ``retries`` or ``queue``, and those of
-        :class:`AnaplatExportRowsOperator` but ``filter``, ``max_rows``, ``rows_per_file``, ``on_change`` and
+        :class:`AnaplatExportRowsOperator` except ``filter``, ``max_rows``, ``rows_per_file``, ``on_change`` and
         ``max_restarts``
 
     The task ``commit`` returns what :class:`AnaplatExportRowsOperator` returns, and ``parts``, their number.

@@ -41,33 +41,34 @@ class AnaplatRefreshDatasetOperator(NamesDataset, AnaplatWaitingOperator):
     connection's extras ``refresh_path``, ``refresh_method`` and ``refresh_auth_in``. The wait itself rests on
     operation 2: the dataset's ``utime`` must be later than before, and its status a success.
 
-    The refresh is asked for once. If the answer is lost, the dataset list is looked at: an update that runs or
-    is done is this one; if neither is seen, the task fails without a retry, since asking again could update
-    twice. On Airflow 3.3, the task's state tells a retry that an earlier attempt has asked. Before 3.3, a retry
-    takes an update since the DAG run's start for its own, follows one that runs, and asks again only if there
-    is neither.
+    The refresh is requested once. If the answer is lost, the operator looks at the dataset list: an update that
+    is running or done is taken for this one; otherwise the task fails without a retry, since a second request
+    could update twice. On Airflow 3.3, the task state store tells a retry that an earlier attempt has sent the
+    request. Before 3.3, a retry takes an update since the DAG run's start for its own, follows one that is
+    running, and sends the request again only if there is neither.
 
     :param ds_id: id of the dataset (templated); ``.partial(...).expand(ds_id=[...])`` refreshes several
     :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
-    :param body: the request's body, without the token: what to refresh, on platforms that take a part (templated)
+    :param body: the request's body, without the token: what to refresh, on platforms that allow a partial refresh
+        (templated)
     :param path: path below the base address; ``{dsId}`` stands for the id (templated)
     :param method: HTTP method (templated)
     :param token_in: where the token goes: the JSON ``body``, the ``X-Auth-Token`` ``header``, a header named
         ``token`` (``token_header``), or the ``query``, which the logs of servers and proxies keep (templated)
-    :param if_running: if an update runs already: ``follow`` it instead of asking for a second one, ``fail``, or
-        ``request`` one nevertheless
-    :param in_doubt: if the answer was lost and no update is seen: ``fail``, without a retry, or ``resend``:
-        Airflow's retries ask again, at the risk of a second update
+    :param if_running: if an update is already running: ``follow`` it instead of requesting a second one, ``fail``,
+        or ``request`` one all the same
+    :param in_doubt: if the answer was lost and no update is seen: ``fail`` without a retry, or ``resend``:
+        Airflow's retries send the request again, at the risk of a second update
     :param probe: wait for the dataset in the ``list``, or for the ``task`` whose id the platform has answered, on
-        deployments that can be asked for one: an update that fails without moving ``utime`` ends then
+        deployments that can be asked for one. Only the task shows an update that fails without moving ``utime``
     :param wait_for_completion: wait, rather than end once the platform has accepted the work
     :param deferrable: wait in the triggerer instead of a worker
-    :param poll_interval: seconds between two looks; deferred, the shortest of all waiters of the connection
+    :param poll_interval: seconds between two polls; when deferred, the shortest interval on the connection counts
     :param timeout: seconds to wait at most
-    :param max_poll_failures: failures of the dataset list in a row before the task fails with the last one
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
-    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
+    :param success_states: status words that mean done
+    :param failure_states: status words that mean failed
+    :param unknown_state: what to do at an unknown status word: ``wait`` until the time-out, or ``fail`` at once
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``name``, ``parentDirId``, ``status``, ``rowCount``, ``colCount``, ``ctime`` and ``utime`` of

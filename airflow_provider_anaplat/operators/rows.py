@@ -29,10 +29,11 @@ __all__ = [
 class AnaplatExportRowsOperator(AnaplatRowsOperator):
     """Export all rows of a dataset to one file, or to a folder of parts (contract: operation 3).
 
-    What is exported appears when it is complete; after a failure the path is as it was before. CSV holds the
-    platform's own text, with null as an empty field and the empty text as ``""``. Parquet and NDJSON are
-    typed: INT and LONG as 64-bit integers, DOUBLE as float, DATE as date, everything else as text. A repeated
-    column name gets a number: ``a``, ``a (2)``. :class:`AnaplatRowsOperator` says how the rows are read.
+    The file, or the manifest of the folder, appears when it is complete; after a failure the path is as it was
+    before. CSV holds the platform's own text, with null as an empty field and the empty text as ``""``. Parquet
+    and NDJSON are typed: INT and LONG as 64-bit integers, DOUBLE as float, DATE as date, everything else as text.
+    A repeated column name gets a number: ``a``, ``a (2)``. :class:`AnaplatRowsOperator` says how the rows are
+    read.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
@@ -63,7 +64,8 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
     :param if_unchanged: if the dataset, the query and the format are those of the last export to this path,
         and the file is as it was left: ``export`` all the same, ``skip`` the task, or ``return`` what that export
         returned, with ``unchanged``. It takes one request for one row. A hidden note beside the file, or in the
-        folder of parts, tells; with ``export``, none is written. A filter that is relative to today is not seen
+        folder of parts, records the last export; with ``export``, none is written. A filter that is relative to
+        today looks unchanged
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``path``, ``format``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime``

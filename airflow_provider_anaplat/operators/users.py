@@ -73,16 +73,16 @@ class _NoList:
 class AnaplatCreateUsersOperator(AnaplatOperator):
     """Create users in bulk, nobody twice (contract: operation 8).
 
-    Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list lies in Airflow's database with its
-    passwords, with the DAG or, if another task returns it, as an XCom; the other two exist so that passwords
-    never pass there. All users are checked before the first is sent.
+    Give exactly one of ``users``, ``users_path`` and ``users_sql``. A list is stored in Airflow's database with
+    its passwords, as part of the DAG or, if another task returns it, as an XCom; the other two keep passwords out
+    of it. All users are checked before the first is sent.
 
-    Which users a batch holds is written down before it is sent, and again when the platform confirms it, by
-    loginId and never with a password: in Airflow's task state store (3.3 and newer), or below ``progress_path``.
-    A retry, and a cleared task of the same DAG run, goes on where the last attempt stopped. Before Airflow 3.3 and
-    without ``progress_path``, nothing is known of earlier attempts: a failure after the first batch is then not
-    retried unless ``existing_users="skip"``; and after the death of a worker, a retry sends the users from the
-    first on, which the platform refuses as it knows them.
+    The users of a batch are recorded before it is sent, and again when the platform confirms it, by loginId and
+    never with a password: in Airflow's task state store (3.3 and newer), or below ``progress_path``. A retry, or a
+    cleared task of the same DAG run, continues where the last attempt stopped. Before Airflow 3.3 and without
+    ``progress_path``, nothing is known of earlier attempts: a failure after the first batch is then not retried
+    unless ``existing_users="skip"``; and if a worker died, a retry sends all users again, and the platform refuses
+    those it knows.
 
     A batch whose answer was lost is in doubt. With ``existing_users="skip"``, the platform is asked which of its
     users exist; otherwise the task fails with their loginIds until ``in_doubt`` says what became of them.
@@ -104,13 +104,14 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     :param existing_users: ``skip`` asks the platform which users exist, and leaves those out; this rests on the
         operation ``users/get``, which the contract does not describe. ``error`` leaves it to the platform to
         refuse them (templated)
-    :param isolate_rejected: halve a refused batch until the offenders are known, and create the others. Only if
-        the platform applies a batch whole or not at all, which the contract does not say
-    :param on_rejected: with ``isolate_rejected``, ``fail`` in the end, or ``report`` the offenders and succeed
+    :param isolate_rejected: halve a rejected batch until the rejected users are known, and create the others. Use
+        it only if the platform applies a batch whole or not at all, which the contract does not say
+    :param on_rejected: with ``isolate_rejected``, ``fail`` in the end, or ``report`` the rejected users and
+        succeed
     :param in_doubt: if the answer to a batch was lost: ``fail`` without a retry, and name its users; or
         ``resend``: Airflow's retries send it again, at the risk of users that exist twice or a batch that is
-        refused because they exist. ``created`` and ``not_created`` declare what became of users in doubt: set
-        them for one run, or from ``params``, since they also speak for answers that are lost later (templated)
+        refused because they exist. ``created`` and ``not_created`` say what became of the users in doubt: set
+        them for one run only, or from ``params``, since they also apply to answers that are lost later (templated)
     :param progress_path: local path, or the URL of a folder in an object store, where the progress is kept in
         small files by DAG run and task, in place of Airflow's task state store; they stay there (templated)
     :param password_encoding: ``plain``, or ``base64``, which some deployments want
@@ -119,9 +120,10 @@ class AnaplatCreateUsersOperator(AnaplatOperator):
     Returns the numbers ``created`` (in all attempts of this DAG run), ``skipped``, ``rejected`` and ``batches``,
     and ``loginIds``, an object with the first 200 loginIds of each of the first three.
 
-    Raises :class:`AirflowFailException`, which Airflow does not retry, if users are not fit to be sent (the
-    first 200 problems, by index, line or row, without any password; nothing was sent), are rejected or in doubt,
-    and if the platform reports another number than were sent; and :class:`AnaplatError` if a retry may help.
+    Raises :class:`AirflowFailException`, which Airflow does not retry, if users do not pass the checks (it lists
+    the first 200 problems, by index, line or row, without any password; nothing was sent), if users are rejected
+    or in doubt, and if the platform reports another number than were sent; and :class:`AnaplatError` if a retry
+    may help.
 
     How-to: :doc:`howto/provision-users`. Example::
 

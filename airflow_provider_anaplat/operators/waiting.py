@@ -38,12 +38,12 @@ class AnaplatWaitingOperator(AnaplatOperator):
 
     :param wait_for_completion: wait, rather than end once the platform has accepted the work
     :param deferrable: wait in the triggerer instead of a worker
-    :param poll_interval: seconds between two looks; deferred, the shortest of all waiters of the connection
+    :param poll_interval: seconds between two polls; when deferred, the shortest interval on the connection counts
     :param timeout: seconds to wait at most
-    :param max_poll_failures: failures of the dataset list in a row before the task fails with the last one
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
-    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
+    :param success_states: status words that mean done
+    :param failure_states: status words that mean failed
+    :param unknown_state: what to do at an unknown status word: ``wait`` until the time-out, or ``fail`` at once
     :param anaplat_conn_id: id of the Airflow connection (templated)
     """
 

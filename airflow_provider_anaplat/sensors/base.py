@@ -55,12 +55,12 @@ class AnaplatSensor(BaseSensorOperator):
     """Wait for the platform.
 
     ``mode="poke"``, ``mode="reschedule"`` and ``deferrable=True`` end alike; ``poke_interval`` is the time
-    between two looks and ``timeout`` the longest wait in each of them. Deferred, all sensors of a connection
+    between two polls and ``timeout`` the longest wait in each of them. Deferred, all sensors of a connection
     share one request an interval, and ``exponential_backoff`` is not used. With ``reschedule``, the worker slot
-    is kept while the platform cannot be asked. What only a person can mend, such as a refused token, fails the
-    task without a retry.
+    is kept while polls fail. An error that only a person can correct, such as a refused token, fails the task
+    without a retry.
 
-    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
         before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's

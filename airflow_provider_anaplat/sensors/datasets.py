@@ -38,24 +38,24 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     """Wait until the creation of a dataset has left the state 处理中 (processing).
 
     The contract shows no way to ask for a creation task, so the sensor watches the dataset's ``status`` in the
-    dataset list (operation 2). A dataset that is not in the list yet, or whose status says that the platform
-    still works on it, is waited for. A failure fails the task at once, without a retry. A word that no table
-    knows is never a success. A poll that fails (no connection, HTTP 5xx or 429) is repeated, up to
+    dataset list (operation 2). It keeps waiting while the dataset is not in the list yet, or its status says
+    that the platform is still working on it. A failure fails the task at once, without a retry. An unknown word
+    is never a success. A poll that fails (no connection, HTTP 5xx or 429) is repeated, up to
     ``max_poll_failures`` times in a row.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; more than one
         that has it is an error (templated)
-    :param success_states: words that mean done
-    :param failure_states: words that mean failed
-    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
+    :param success_states: status words that mean done
+    :param failure_states: status words that mean failed
+    :param unknown_state: what to do at an unknown status word: ``wait`` until the time-out, or ``fail`` at once
     :param probe: ``list``, or ``task`` for deployments that can be asked for a task (below)
     :param platform_task_id: with ``probe="task"``, ``taskId`` of the creation. If there is none, as for a
         dataset that was found, the dataset list is watched (templated)
     :param task_status: with ``probe="task"``, how to ask, if the connection's extra ``task_status`` does not
         say it: ``path``, ``method``, ``params``, ``auth_in`` (``query``, ``header`` or ``body``); ``{taskId}``
         stands for the id (templated)
-    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
         before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's
@@ -63,8 +63,8 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     ``probe="task"`` is **an extension**: the contract does not describe the call, and public material no more than
-    ``GET /public-api/task/status``, the default. ``result`` of the task, if it is a word, says whether it is
-    done, and ``status`` if it is none; a word of failure, or of no table, counts in both; an object with an
+    ``GET /public-api/task/status``, the default. If ``result`` of the task is a word, it says whether the
+    task is done; otherwise ``status`` does. A failure word, or an unknown one, counts in both; an object with an
     ``error`` is a failure. Deferred, each sensor asks for its own task: a thousand of them send a thousand
     requests an interval, and keep as many threads. The token in the query, the default, is masked in all
     that this package logs and raises; the logs of servers and proxies on the way keep it.
@@ -122,18 +122,18 @@ class AnaplatDatasetTaskSensor(_AnaplatDatasetSensor):
 class AnaplatDatasetFreshnessSensor(_AnaplatDatasetSensor):
     """Wait until a dataset's last update is at or after a moment, with success (contract: operation 2).
 
-    Its status counts from that moment on: what it says of an earlier update is waited out, be it a failure. A
-    failure of an update that leaves ``utime`` as it was is therefore seen as a time-out.
+    Only updates since that moment count: after an earlier update, even a failed one, the sensor keeps waiting. A
+    failed update that does not change ``utime`` therefore ends in a time-out.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; more than one
         that has it is an error (templated)
     :param newer_than: the moment, ISO 8601 or a datetime; UTC if it names no zone. By default the end of the
         run's data interval, or the moment from which the run may start if it has none (templated)
-    :param success_states: words that mean that an update succeeded
-    :param failure_states: words that mean that it failed
-    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
-    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param success_states: status words that mean that an update succeeded
+    :param failure_states: status words that mean that it failed
+    :param unknown_state: what to do at an unknown status word: ``wait`` until the time-out, or ``fail`` at once
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
         before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's

@@ -25,15 +25,15 @@ class AnaplatSubscriptionSensor(AnaplatSensor):
     """Wait until every subscription was last sent at or after a moment, with success (contract: operation 9).
 
     A send that failed since then fails the task at once, and so does a plan that does not exist or is disabled,
-    since it will not be sent. A word that no table knows is never a success.
+    since it will not be sent. An unknown word is never a success.
 
     :param subscription_ids: ids of the subscription plans (``scId``; templated)
     :param sent_after: the moment, ISO 8601 or a datetime; UTC if it names no zone. By default the end of the
         run's data interval, or the moment from which the run may start if it has none (templated)
     :param success_states: words of ``lastSendStatus`` that mean sent; the contract shows ``SUCCESS`` alone
-    :param failure_states: words that mean failed
-    :param unknown_state: what to do at a word in no table: ``wait`` until the time-out, or ``fail`` at once
-    :param max_poll_failures: failures of the request in a row before the task fails with the last one
+    :param failure_states: status words that mean failed
+    :param unknown_state: what to do at an unknown status word: ``wait`` until the time-out, or ``fail`` at once
+    :param max_poll_failures: consecutive failed polls after which the task fails with the last error
     :param deferrable: wait in the triggerer instead of a worker
     :param start_from_trigger: with ``deferrable``, begin in the triggerer too, and never take a worker slot
         before the end. If Airflow does not offer that (before 3.3) or an argument comes from another task's

@@ -32,16 +32,16 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     Readers see the table as it was until all rows are loaded; after a failure it is as it was. PostgreSQL is
     loaded with COPY, other databases with INSERT; MySQL and MariaDB, if ``hook_params`` have ``local_infile``
     and the server allows it, with LOAD DATA LOCAL. On PostgreSQL, MySQL, MariaDB and SQLite, a missing table is
-    created (INT and LONG as BIGINT, DOUBLE as a double, DATE as date, everything else as text); on others, which
-    load with ``replace`` and ``append``, it must be there. An existing table keeps its rights, views and indexes.
+    created (INT and LONG as BIGINT, DOUBLE as a double, DATE as date, everything else as text); on others, where
+    ``mode`` is ``replace`` or ``append``, it must exist. An existing table keeps its rights, views and indexes.
     Columns are found by their names; those that the dataset lacks keep their defaults.
 
-    A task that is run again replaces or updates with the same end. With ``append``, a line in the table
-    ``anaplat_loads``, beside the one that is loaded, says which task instances (DAG, run, task, map index) have
-    loaded: run again or cleared, they load nothing and return what the line says. To load again, delete the line
-    or start another DAG run. ``replace`` deletes the lines of its table with the rows.
+    Run again, a task with ``replace`` or ``upsert`` has the same result. With ``append``, a row in the table
+    ``anaplat_loads``, in the same schema, records which task instances (DAG, run, task, map index) have loaded: if
+    they are retried or cleared, they load nothing and return what the row says. To load again, delete the row or
+    start another DAG run. ``replace`` also deletes its table's rows from ``anaplat_loads``.
 
-    How the rows are read, :class:`AnaplatRowsOperator` says.
+    :class:`AnaplatRowsOperator` says how the rows are read.
 
     :param ds_id: id of the dataset (templated)
     :param dataset: its name in place of its id, also as ``directory/name``; exactly one must have it (templated)
@@ -64,12 +64,12 @@ class AnaplatToSqlOperator(AnaplatRowsOperator):
     :param max_restarts: how often to start again
     :param if_unchanged: if dataset, query and mode are those of the last load into this table, and it still
         has the rows, by their number: ``export`` all the same, ``skip`` the task, or ``return`` what that load
-        returned, with ``unchanged``. It takes one request for one row. A line in ``anaplat_loads`` tells; with
-        ``export``, none is added
+        returned, with ``unchanged``. It takes one request for one row. A row in ``anaplat_loads`` records the last
+        load; with ``export``, none is added
     :param anaplat_conn_id: id of the Airflow connection (templated)
 
     Returns ``dsId``, ``table``, ``mode``, ``rows`` and ``columns`` (their numbers), ``version`` and ``utime`` of
-    the dataset, and ``alreadyLoaded``: whether an earlier attempt had appended the rows.
+    the dataset, and ``alreadyLoaded``: whether an earlier attempt has appended the rows.
 
     Raises :class:`AnaplatLoadError` if the database refuses or the table does not fit, another
     :class:`AnaplatExportError` if the rows are not whole or fit no type, and another :class:`AnaplatError`

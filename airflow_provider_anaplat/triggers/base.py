@@ -46,9 +46,9 @@ class AnaplatWaitTrigger(BaseTrigger):
     ``carried``. The arguments besides those below are the fields of its condition.
 
     :param anaplat_conn_id: id of the Airflow connection
-    :param poll_interval: seconds between two looks at most
+    :param poll_interval: seconds between two polls at most
     :param deadline: when the wait ends, in seconds since the epoch; None if Airflow's own time-out ends it
-    :param max_poll_failures: failures in a row before the wait ends with the last one
+    :param max_poll_failures: consecutive failed polls after which the wait ends with the last error
     :param silent_fail: log failures, and wait on
     :param carried: plain JSON that the event hands back, for the task that resumes
     :param fresh: let no look count that was asked for before this wait began

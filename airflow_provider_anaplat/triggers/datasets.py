@@ -73,23 +73,23 @@ class AnaplatDatasetRefreshTrigger(AnaplatWaitTrigger):
 class AnaplatDatasetUpdatedTrigger(BaseEventTrigger):
     """Emit an event each time a dataset was updated with success, for an ``AssetWatcher``.
 
-    An update is seen when ``utime`` has advanced and the status is a success; several between two looks are one
+    An update is seen when ``utime`` has advanced and the status is a success; several between two polls are one
     event, with the newest ``utime``. All watchers and waiting triggers of a connection share one request an
     interval. A platform that cannot be asked is logged and asked again.
 
-    The first look sets what counts as seen: an update that was finished before is no event, one that is under way
-    is one when it ends. On Airflow 3.3 what was seen is kept in the asset's state, so that an update while no
+    The first poll sets the baseline: an update that finished earlier is no event, one that is running is an event
+    when it ends. On Airflow 3.3 what was seen is kept in the asset's state, so that an update while no
     triggerer ran is an event afterwards; a triggerer that dies within five seconds of an event emits it again.
-    Before 3.3, or if two assets share this very trigger, each start is a first look, and an update while no
-    triggerer ran is no event.
+    Before 3.3, or if two assets share this very trigger, each start sets a new baseline, and an update while
+    no triggerer ran is no event.
 
     Its event holds ``dsId``, ``name``, ``utime`` and ``rowCount`` of the dataset.
 
     :param ds_id: id of the dataset
-    :param dataset: its name in place of its id, also as ``directory/name``, looked for at each look; while several
+    :param dataset: its name in place of its id, also as ``directory/name``, looked for at each poll; while several
         have it, that is logged, and none is watched
-    :param poll_interval: seconds between two looks at most
-    :param success_states: words that mean that an update succeeded
+    :param poll_interval: seconds between two polls at most
+    :param success_states: status words that mean that an update succeeded
     :param anaplat_conn_id: id of the Airflow connection
     :param version: version of these arguments; those of older ones still load
     :raises AnaplatRequestError: both ``ds_id`` and ``dataset`` are given, or none; the interval is no number of
