@@ -14,7 +14,7 @@ from airflow_provider_anaplat.sql.references import (
     reached_in_postgresql,
     reached_in_sqlite,
 )
-from airflow_provider_anaplat.sql.session import PARAMETER, Dialect, Names, Session, said
+from airflow_provider_anaplat.sql.session import PARAMETER, STAGE, Dialect, Names, Session, said
 
 __all__ = [
     "MYSQL",
@@ -157,7 +157,7 @@ POSTGRESQL = Dialect(
     # What another load has committed while this one waited for the lock must be seen by DELETE.
     begin=("SET TRANSACTION ISOLATION LEVEL READ COMMITTED",),
     lock="LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE",
-    stage="pg_temp.anaplat_stage",
+    stage=f"pg_temp.{STAGE}",
     create_stage=("CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA",),
     check_keys=_explain_merge,
     differs="CAST(t.{column} AS text) IS DISTINCT FROM CAST(s.{column} AS text)",  # json knows no equality
@@ -179,7 +179,7 @@ MYSQL = Dialect(
     table_options=" ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
     transactional_ddl=False,
     alone=_alone_in_mysql,
-    stage="{schema}`anaplat_stage`",
+    stage=f"{{schema}}`{STAGE}`",
     create_stage=(
         "DROP TEMPORARY TABLE IF EXISTS {stage}",
         "CREATE TEMPORARY TABLE {stage} ENGINE=InnoDB AS SELECT {columns} FROM {table} WHERE 1 = 0",
@@ -203,10 +203,10 @@ SQLITE = Dialect(
     find=_find_in_sqlite,
     reaches=reached_in_sqlite,
     begin=("BEGIN IMMEDIATE",),
-    stage="temp.anaplat_stage",
+    stage=f"temp.{STAGE}",
     # A table AS SELECT has lost the collations of its columns; a UNION takes those of its first SELECT.
     staged="(SELECT {keys} FROM {table} WHERE 1 = 0 UNION ALL SELECT {keys} FROM {stage})",
-    create_stage=("CREATE TEMPORARY TABLE anaplat_stage AS SELECT {columns} FROM {table} WHERE 1 = 0",),
+    create_stage=(f"CREATE TEMPORARY TABLE {STAGE} AS SELECT {{columns}} FROM {{table}} WHERE 1 = 0",),
     check_keys=_explain_merge,
     differs="t.{column} IS NOT s.{column}",
     merge=_insert_on_conflict,

@@ -17,6 +17,7 @@ from airflow_provider_anaplat.errors import AnaplatError, AnaplatLoadError
 
 __all__ = [
     "PARAMETER",
+    "STAGE",
     "Alone",
     "CheckKeys",
     "Computes",
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 
 # Stands in a statement for a value. No identifier can hold it.
 PARAMETER = "\0"
+STAGE = "anaplat_stage"  # name of the temporary table that an upsert fills first
 
 
 class Session:

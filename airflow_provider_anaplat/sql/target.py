@@ -16,7 +16,7 @@ from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad, TableNote
-from airflow_provider_anaplat.sql.session import PARAMETER, Dialect, Names, Session
+from airflow_provider_anaplat.sql.session import PARAMETER, STAGE, Dialect, Names, Session
 
 __all__ = [
     "Mode",
@@ -25,7 +25,6 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-_STAGE = "anaplat_stage"  # the temporary table of each dialect
 _SHOWN = 5  # of the tables that an error could name
 
 Mode = Literal["replace", "append", "upsert"]
@@ -74,7 +73,7 @@ class SqlTarget:
                 "mode='upsert' works on PostgreSQL, MySQL, MariaDB and SQLite. On this database, load a table of "
                 "its own with mode='replace' and merge it with a task that runs SQL."
             )
-        if self.mode == "upsert" and self.table.casefold() == _STAGE:
+        if self.mode == "upsert" and self.table.casefold() == STAGE:
             raise AnaplatRequestError(
                 f"table is {self.table!r}, as mode='upsert' calls its own temporary table, which would hide this "
                 "one. Give the table another name."
