@@ -15,9 +15,9 @@ INSTALLED := $(VENV)/installed-airflow-$(AIRFLOW)
 PIP = $$(test -x $(BIN)/uv && echo "$(BIN)/uv pip $(2) --python $(1)" || echo "$(BIN)/python -m pip --python $(1) --disable-pip-version-check $(2)")
 INSTALL = $(call PIP,$(BIN)/python,install) --quiet --constraint $(CONSTRAINTS) "apache-airflow==$(AIRFLOW)"
 COMPILE := $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --no-annotate --no-emit-index-url
-# One process more than cores, since some tests wait. The tests of a file stay together, for what they share, and the
+# Two processes more than cores, since many tests wait. The tests of a file stay together, for what they share, and the
 # longest files come first.
-PROCESSES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+PROCESSES ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 TESTED ?= tests/integration tests/unit
 TESTS = -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder --maxfail 20 --durations 10 $(TESTED)
 

@@ -32,7 +32,6 @@ for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
     os.environ.pop(name, None)
     os.environ.pop(name.upper(), None)
 
-from support.rooms import BELOW_AIRFLOW  # noqa: E402
 from support.statsd import StatsD  # noqa: E402
 
 from airflow_provider_anaplat.client import AnaplatClient  # noqa: E402
@@ -40,12 +39,6 @@ from airflow_provider_anaplat.simulator import Simulator, Table  # noqa: E402
 
 if TYPE_CHECKING:
     from support.running import WarmAirflow
-
-# The tests of rooms that never import Airflow say the same on every release, as do those of what such rooms do
-# with servers.
-WITH_SERVERS = ("sql", "test_object_stores.py")
-# But for what rests on the insides of requests and urllib3, of which each release has its own.
-OF_LOWER_LAYERS = ("client/_http/test_body.py", "cli/test_airflow.py")
 
 # What takes as long to start as a file's tests do, by the files that share it: one process runs them all.
 SHARED = {
@@ -69,17 +62,6 @@ TEXTS = Table.of_rows(
     [("id", "INT"), ("text", "STRING")],
     [["1", None], ["2", ""], ["3", "null"], ["4", 'quo"te, back\\slash\nand 😀 中']],
 )
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what an older release of Airflow is worth trying with."""
-    tests = Path(__file__).parent
-    below = [tests / "unit" / room for room in BELOW_AIRFLOW]
-    below += [tests / "integration" / place for place in WITH_SERVERS]
-    not_below = [tests / "unit" / file for file in OF_LOWER_LAYERS]
-    for item in items:
-        if item.path in not_below or not any(item.path.is_relative_to(place) for place in below):
-            item.add_marker("airflow")
 
 
 @pytest.hookimpl(optionalhook=True)
