@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_anaplat.cli.output import named
+from airflow_provider_anaplat.cli.output import labelled
 from airflow_provider_anaplat.cli.session import client_for, connected, json_object
 from airflow_provider_anaplat.errors import AnaplatNeedsAPersonError, AnaplatTimeoutError, from_json
 from airflow_provider_anaplat.waiting.states import State, StateTable
@@ -178,7 +178,7 @@ def _may_export(client: AnaplatClient, user_id: str, ds_id: str) -> bool | None:
 def _described(
     dataset: Dataset, state: State, columns: Sequence[Column], may_export: dict[str, bool | None]
 ) -> Iterator[str]:
-    yield from named(
+    yield from labelled(
         {
             "id": dataset.ds_id,
             "name": dataset.name,

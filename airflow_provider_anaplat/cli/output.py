@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NULL",
     "Printer",
-    "named",
+    "labelled",
     "printable",
 ]
 
@@ -153,7 +153,7 @@ def printable(text: str) -> str:
     )
 
 
-def named(fields: Mapping[str, Any]) -> list[str]:
+def labelled(fields: Mapping[str, Any]) -> list[str]:
     """Return fields as lines for a person: the name, and the value behind it in a column."""
     width = max(map(len, fields), default=0)
     return [f"{name.ljust(width)}  {NULL if value is None else value}" for name, value in fields.items()]

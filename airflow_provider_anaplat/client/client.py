@@ -22,7 +22,7 @@ from airflow_provider_anaplat.client._http.checks import (
     checked_token,
 )
 from airflow_provider_anaplat.client._http.envelope import Answer
-from airflow_provider_anaplat.client._http.outgoing import path_of, record_body, rows_body
+from airflow_provider_anaplat.client._http.outgoing import record_body, rows_body, url_path
 from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, secrets_in, shortened, without_values
 from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.transport import Transport
@@ -260,7 +260,7 @@ class AnaplatClient(Extensions):
         """
         body = rows_body(offset, limit, sort_by, sort_type, filter)
         return self._transport.send(
-            operations.READ_ROWS, path_of(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body, most=most
+            operations.READ_ROWS, url_path(operations.READ_ROWS, {"ds_id": ds_id}), read, json=body, most=most
         )
 
     def rows(self, ds_id: str, *, on_cast_error: OnCastError = "fail", **query: Unpack[RowOptions]) -> Any:
@@ -396,5 +396,5 @@ class AnaplatClient(Extensions):
         def read(answer: Answer) -> T:
             return validated_answer(operation.answer, answer)
 
-        path = path_of(operation, ids or {})
+        path = url_path(operation, ids or {})
         return self._transport.send(operation, path, read, json=json, params=params, secrets=secrets)

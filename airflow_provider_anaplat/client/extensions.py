@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Literal, overload
 
 from airflow_provider_anaplat.client._http.checks import checked_path
-from airflow_provider_anaplat.client._http.outgoing import path_of
+from airflow_provider_anaplat.client._http.outgoing import url_path
 from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.client._http.settings import Settings
 from airflow_provider_anaplat.client._http.transport import Transport
@@ -165,7 +165,7 @@ class Extensions:
         """
         read = partial(validated_echo, object) if raw else read_card_data
         body = card_body(view, offset, limit, filters, dynamic_params)
-        path = path_of(READ_CARD, {"card_id": card_id})
+        path = url_path(READ_CARD, {"card_id": card_id})
         return self._transport.send(READ_CARD, path, read, json=body, most=most)
 
     def list_cards(self, page: str) -> list[Card]:
@@ -174,7 +174,7 @@ class Extensions:
         :param page: id of the page (``pgId``)
         :returns: the cards at its top, below its tabs and in its ``doms``, each once, as far as they have an id
         """
-        return self._transport.send(LIST_CARDS, path_of(LIST_CARDS, {"page_id": page}), read_cards)
+        return self._transport.send(LIST_CARDS, url_path(LIST_CARDS, {"page_id": page}), read_cards)
 
     def call(
         self,

@@ -22,8 +22,8 @@ __all__ = [
     "Written",
     "copy_file",
     "identity_of",
-    "listed",
     "named",
+    "names_in",
     "overtaken",
     "remove_file",
     "remove_folder",
@@ -72,7 +72,7 @@ class StagedFile:
         """Remove the temporary files of this file's group that others left, or will miss and then fail."""
         folder = self._target.parent
         try:
-            names = listed(folder)
+            names = names_in(folder)
         except (FileNotFoundError, NotADirectoryError):  # what universal paths say of a folder without a file
             return
         except OSError as error:  # a place that can be written need not be one that can be listed
@@ -219,7 +219,7 @@ def remove_file(path: Any) -> None:
         path.fs.rm_file(path.path)
 
 
-def listed(folder: Any) -> list[str]:
+def names_in(folder: Any) -> list[str]:
     """Return the names of what is in a folder now."""
     if not hasattr(type(folder), "fs"):
         return [path.name for path in folder.iterdir()]
@@ -230,7 +230,7 @@ def listed(folder: Any) -> list[str]:
 def remove_folder(folder: Any) -> None:
     """Remove a folder with all that is in it, if it can be removed; the log says what stays."""
     try:
-        for path in [folder / name for name in listed(folder)]:
+        for path in [folder / name for name in names_in(folder)]:
             if path.is_dir():
                 remove_folder(path)
             else:

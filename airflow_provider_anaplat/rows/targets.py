@@ -15,8 +15,8 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.files import (
     StagedFile,
     Written,
-    listed,
     named,
+    names_in,
     remove_file,
     write_file,
 )
@@ -196,7 +196,7 @@ def claimed(leftovers: ExitStack, folder: Any) -> StagedFile:
 
 def parts_in(folder: Any) -> set[str]:
     """Return the names of all parts in a folder, of whatever export."""
-    return {name for name in listed(folder) if _PART.fullmatch(name)}
+    return {name for name in names_in(folder) if _PART.fullmatch(name)}
 
 
 def remove_other_parts(folder: Any, names: Collection[str]) -> None:

@@ -31,7 +31,7 @@ class StoredCard:
     table: Table
     pg_id: str
 
-    def listed(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return what its page says of it."""
         return {"cdId": self.cd_id, "name": self.name, "cdType": "CHART"}
 

@@ -55,7 +55,7 @@ class StoredDataset:
     version: int = 1
     ctime: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     utime: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
-    listed: int = 0
+    times_listed: int = 0
     row_count: int | None = None  # what the platform says instead of the truth
     updating: bool = False  # the last of the statuses ends an update
 
@@ -70,7 +70,7 @@ class StoredDataset:
             "parentDirId": self.parent_dir_id,
             "rowCount": self.table.frame.height,
             "colCount": len(self.table.names),
-            "status": self.statuses[min(self.listed, len(self.statuses) - 1)],
+            "status": self.statuses[min(self.times_listed, len(self.statuses) - 1)],
             "ctime": _timestamp(self.ctime),
             "utime": _timestamp(self.utime),
             "cardCount": 0,
@@ -188,17 +188,17 @@ class Platform:
 
     def _look(self, dataset: StoredDataset) -> dict[str, Any]:
         """Return what is shown of a dataset; whoever looks takes an update one step on."""
-        if dataset.updating and dataset.listed >= len(dataset.statuses) - 1:
+        if dataset.updating and dataset.times_listed >= len(dataset.statuses) - 1:
             dataset.updating = False
             if dataset.statuses[-1] == "FINISHED":
                 self.refresh(dataset.ds_id)
         fields = dataset.fields()
-        dataset.listed += 1
+        dataset.times_listed += 1
         return fields
 
     def _refresh_dataset(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         dataset = self.dataset(ids["ds_id"])
-        dataset.statuses, dataset.listed, dataset.updating = self.refresh_statuses, 0, True
+        dataset.statuses, dataset.times_listed, dataset.updating = self.refresh_statuses, 0, True
         return success({"taskId": f"{_REFRESH}{dataset.ds_id}"})
 
     def _get_task(self, _ids: Any, _body: Any, query: Mapping[str, str]) -> Reply:
@@ -271,7 +271,7 @@ class Platform:
 
     def _list_cards(self, ids: Mapping[str, str], _body: Any, _query: Any) -> Reply:
         page_id = ids["page_id"]
-        cards = [card.listed() for card in self.cards.values() if card.pg_id == page_id]
+        cards = [card.summary() for card in self.cards.values() if card.pg_id == page_id]
         page = next((page for page in self.pages if page_id in (page.get("pgId"), page.get("id"))), None)
         if page is None and not cards:
             raise Refused(f"no page {page_id}", 1002)

@@ -19,7 +19,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 _NO_ID = re.compile(r"[/\\;%\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s*\.{1,2}\s*$")
 
 
-def path_of(operation: Operation[Any], ids: Mapping[str, str]) -> str:
+def url_path(operation: Operation[Any], ids: Mapping[str, str]) -> str:
     """Return an operation's path with the ids filled in.
 
     :raises AnaplatRequestError: one cannot be an id; nothing was sent
