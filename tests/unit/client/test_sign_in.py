@@ -385,7 +385,7 @@ def test_a_process_that_hangs_in_its_sign_in_holds_nobody_up_for_long(
     path = Path(tempfile.gettempdir(), f"anaplat-{os.getuid()}-{digest}.lock")
     with path.open("w") as hanging, ThreadPoolExecutor(1) as pool:
         flock(hanging, LOCK_EX)  # as if by another process
-        client = signed(token_store=Shared(), connect_timeout=0.1, read_timeout=5)
+        client = signed(token_store=Shared(), connect_timeout=0.1, read_timeout=10)
         asked = pool.submit(client.get_columns, ds_id)
         try:
             assert len(asked.result(LONG)) == 2

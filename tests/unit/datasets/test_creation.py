@@ -38,9 +38,14 @@ class Run:
         simulator.platform.tables["t"] = EMPTY
 
     def attempt(
-        self, directory: str | None = "dir", settling_time: float = 0.2, name: str = "sales", **wish: Any
+        self,
+        directory: str | None = "dir",
+        settling_time: float = 0.2,
+        name: str = "sales",
+        patience: float = LONG,
+        **wish: Any,
     ) -> CreationTask:
-        client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=1)
+        client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=patience)
         store = FolderStateStore(self.folder) if self.folder else None
         request = CreateDatasetRequest(
             ac_id="a", name=name, table_query=TableQuery(table="t"), parent_dir_id=directory
@@ -78,10 +83,12 @@ def forgetful(simulator: Simulator) -> Run:
     return Run(simulator, None)
 
 
+TOO_LATE = replies.slow(LONG)
+PATIENCE = 3.0  # seconds, for what comes too late; what else is asked for is answered within them
 NO_ANSWER = [
     pytest.param(replies.reset(), id="reset"),
     pytest.param(replies.cut(), id="cut off"),
-    pytest.param(replies.slow(3), id="too late"),
+    pytest.param(TOO_LATE, id="too late"),
     pytest.param(replies.http_status(500), id="HTTP 500"),
     pytest.param(replies.http_status(502), id="HTTP 502"),
     pytest.param(replies.content(b"<html>", "text/html"), id="HTML"),
@@ -108,7 +115,7 @@ def test_attempts_of_one_run_create_one_dataset(
 def test_what_was_created_without_an_answer_is_adopted(run: Run, fault: Fault, if_exists: str) -> None:
     run.platform.inject("create_dataset", fault, after_act=True)
     other = run.add() if if_exists == "create" else None
-    task = run.attempt(if_exists=if_exists)
+    task = run.attempt(if_exists=if_exists, patience=PATIENCE if fault is TOO_LATE else LONG)
 
     assert task.ds_id != other
     assert (task.task_id, task.result) == (None, None)
@@ -230,7 +237,7 @@ def test_what_is_carried_out_late_is_adopted_by_the_next_attempt(run: Run) -> No
     run.platform.inject("create_dataset", replies.act_later(act))
 
     with pytest.raises(errors.AnaplatOutcomeUnknownError):
-        run.attempt(if_exists="create")
+        run.attempt(if_exists="create", patience=PATIENCE)
 
     act.set()
     wait_until(lambda: run.created == 1)
@@ -244,7 +251,7 @@ def test_an_attempt_that_died_is_given_time(remembering: Run) -> None:
     remembering.platform.inject("create_dataset", replies.act_later(act))
 
     with pytest.raises(errors.AnaplatOutcomeUnknownError):
-        remembering.attempt(settling_time=0.1)
+        remembering.attempt(settling_time=0.1, patience=PATIENCE)
 
     looks = len(remembering.platform.requests("list_datasets"))
     found: list[CreationTask] = []

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from conftest import TEXTS
+from conftest import LONG, TEXTS
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat._airflow.releases import (
@@ -285,7 +285,7 @@ def test_a_state_of_before_a_deferred_sensor_began_is_none(simulator: Simulator)
 
 
 def test_polling_does_not_block_the_event_loop(connect: Connect, simulator: Simulator) -> None:
-    connect(simulator, extra={"max_retries": 0, "read_timeout": 10})
+    connect(simulator, extra={"max_retries": 0, "read_timeout": LONG})
     statuses(simulator, ["FINISHED"])
     go_on = threading.Event()
     simulator.inject("list_datasets", replies.hold(go_on))

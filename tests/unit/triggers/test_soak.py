@@ -175,7 +175,7 @@ def silence() -> Iterator[None]:
 def test_an_hour_of_polls_leaves_nothing_behind(
     simulator: Simulator, connect: Callable[..., None], kind: Kind
 ) -> None:
-    connect(simulator, extra={"max_retries": 0, "read_timeout": 5})
+    connect(simulator, extra={"max_retries": 0, "read_timeout": LONG})
     simulator.platform.add_dataset("awaited", TEXTS)
     shift = Shift(simulator, kind)
 

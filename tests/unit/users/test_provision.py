@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import LONG
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
@@ -41,7 +42,7 @@ class Attempts:
         self.folder = folder
 
     def __call__(self, users: list[dict[str, Any]] | Any = None, **rules: Any) -> dict[str, Any]:
-        client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=5)
+        client = AnaplatClient(self.platform.url, self.platform.token, max_retries=0, read_timeout=LONG)
         ledger = UserLedger(FolderStateStore(self.folder) if self.folder else None)
         source: Any = ListSource(people(6) if users is None else users) if not hasattr(users, "rows") else users
         return Provisioning(client, ledger, Rules(**{"batch_size": 2, **rules})).run(source)
