@@ -18,6 +18,8 @@ from requests.utils import get_auth_from_url, prepend_scheme_if_needed
 from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
+from airflow_provider_anaplat.client._http.large_pages import LARGE, in_large_pages
+
 _LONGEST_ANSWER = 10  # times the read time-out
 _MOST_INTERIM_ANSWERS = 16
 _SWITCHING_PROTOCOLS = 101
@@ -199,6 +201,7 @@ class _Timed(io.RawIOBase):
         self._seconds = seconds
         self._end = monotonic() + seconds
         self._ended = False
+        self._is_large = False
 
     def end(self) -> None:
         """Receive nothing more."""
@@ -214,6 +217,9 @@ class _Timed(io.RawIOBase):
             raise AnswerTooSlowError(
                 f"the answer did not end within {self._seconds:g} s, {_LONGEST_ANSWER} times `read_timeout`"
             )
+        if len(buffer) >= LARGE and not self._is_large:
+            self._is_large = True
+            in_large_pages(buffer)
         return self._received.readinto(buffer)
 
     def close(self) -> None:
