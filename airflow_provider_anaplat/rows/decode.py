@@ -270,13 +270,14 @@ def _arrow_frame(
 def _frame_of(slices: Iterable[pl.Series | None], width: int, shape: Shape) -> pl.DataFrame | None:
     found: list[pl.Series] = []
     for rows in slices:
-        if rows is None or rows.has_nulls():
-            return None
-        widths = rows.list.len()
-        if (widths.min(), widths.max()) != (width, width):
+        if rows is None:
             return None
         found.append(rows)
-    return shape(pl.concat(found))
+    rows = pl.concat(found)
+    widths = rows.list.len()
+    if rows.has_nulls() or (widths.min(), widths.max()) != (width, width):
+        return None
+    return shape(rows)
 
 
 def _python_rows(text: memoryview) -> pl.Series | None:
@@ -305,9 +306,13 @@ def _arrow_rows(text: memoryview) -> pl.Series | None:
         return None
     lists = objects[0] if len(objects) == 1 else None
     rows: pl.Series | None = lists[0] if lists is not None and len(lists) == 1 else None
-    if rows is None or len(rows) < 2 or rows.gather([0, -1]).to_list() != [[_MARK]] * 2:
+    if rows is None or len(rows) < 2 or not (_is_mark(rows[0]) and _is_mark(rows[-1])):
         return None
     return rows[1:-1]
+
+
+def _is_mark(row: pl.Series | None) -> bool:
+    return row is not None and row.to_list() == [_MARK]
 
 
 def _may_be_deep(text: bytes) -> bool:
