@@ -10,7 +10,7 @@ __all__ = [
 ]
 
 
-def occurrences(data: bytes, character: bytes) -> int:
+def occurrences(data: bytes | memoryview, character: bytes) -> int:
     """Return how often a character is in the data.
 
     Python's own count takes ten times as long, and keeps its lock meanwhile.

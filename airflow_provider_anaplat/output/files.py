@@ -100,7 +100,7 @@ class StagedFile:
         """Open the file for writing; what is written is on disk at the end of the block, and all of it."""
         with named(self.path):
             with self._opened() as file:
-                output = Output(file.write, file.flush)
+                output = Output(file.write if self._local else lambda data: file.write(bytes(data)), file.flush)
                 yield output
                 output.check()
                 self.size = output.bytes

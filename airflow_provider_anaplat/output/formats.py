@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from typing import ClassVar, Literal, Protocol
 
@@ -15,7 +16,8 @@ from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.schema import arrow_schema, schema_of, unique_names
-from airflow_provider_anaplat.output.splitter import Splitter, rows_within
+from airflow_provider_anaplat.output.scratch import Scratch
+from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
 from airflow_provider_anaplat.output.whole import cells_of, in_columns, is_whole, lines_of
 
@@ -115,14 +117,15 @@ class CsvSink:
         """Write the header and all rows."""
         output = Output(file.write, file.flush)
         write = encoded(output, self.encoding)
+        scratch = Scratch()
         names = unique_names([column.name for column in columns])
         if self.header:
             # As a row, where names that were escaped need not differ.
             header = pl.DataFrame({name: [name] for name in names})
-            self._write_rows(header, write, quoted=True, names=names)
+            self._write_rows(header, write, scratch, quoted=True, names=names)
         quoted = False
         for frame in frames:
-            quoted = self._write_rows(frame, write, quoted, names)
+            quoted = self._write_rows(frame, write, scratch, quoted, names)
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
@@ -138,7 +141,12 @@ class CsvSink:
         return frame.select(pl.all().list.eval(written) if is_whole(frame) else written.name.keep())
 
     def _write_rows(
-        self, frame: pl.DataFrame, write: Callable[[bytes], object], quoted: bool, names: Sequence[str]
+        self,
+        frame: pl.DataFrame,
+        write: Callable[[memoryview], object],
+        scratch: Scratch,
+        quoted: bool,
+        names: Sequence[str],
     ) -> bool:
         """Write rows, and return whether a cell had to be quoted.
 
@@ -146,27 +154,27 @@ class CsvSink:
         :param names: of the columns, which whole rows are put into to be quoted
         """
         frame = self.as_written(frame)
-        for rows in frame.iter_slices(rows_within(frame, frame.height, _CSV_BYTES)):
+        weight = weight_of(frame) + 1
+
+        def text_of(rows: pl.DataFrame, quotes: Literal["never", "necessary"]) -> memoryview:
+            write_text = partial(
+                rows.write_csv,
+                include_header=False,
+                separator=self.delimiter,
+                batch_size=max(1, min(_CSV_BATCH, _CSV_BATCH_BYTES * frame.height // weight)),
+                quote_style=quotes,
+            )
+            return scratch.text(3 * weight, write_text)  # of each cell, twice its bytes and three more
+
+        for rows in frame.iter_slices(max(1, _CSV_BYTES * frame.height // weight)):
             if not quoted:
-                text = self._text(lines_of(rows, self.delimiter) if is_whole(rows) else rows, "never")
+                text = text_of(lines_of(rows, self.delimiter) if is_whole(rows) else rows, "never")
                 quoted = not _has_plain_cells(rows, text, self.delimiter.encode())
             if quoted:
-                columns = in_columns(rows.to_series(), names) if is_whole(rows) else rows
-                text = self._text(columns, "necessary")
+                text = text_of(in_columns(rows.to_series(), names) if is_whole(rows) else rows, "necessary")
                 _check_csv(rows, text)
             write(text)
         return quoted
-
-    def _text(self, rows: pl.DataFrame, quotes: Literal["never", "necessary"]) -> bytes:
-        text = BytesIO()
-        rows.write_csv(
-            text,
-            include_header=False,
-            separator=self.delimiter,
-            batch_size=rows_within(rows, _CSV_BATCH, _CSV_BATCH_BYTES),
-            quote_style=quotes,
-        )
-        return text.getvalue()
 
 
 @dataclass(frozen=True)
@@ -182,16 +190,18 @@ class NdjsonSink:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
         output = Output(file.write, file.flush)
         # Each row repeats the names, which may be longer than what it holds.
-        most_rows = max(1, _NDJSON_BYTES // (sum(len(column.name.encode()) for column in columns) + 1))
+        names = sum(len(column.name.encode()) for column in columns) + 1
+        most_rows = max(1, _NDJSON_BYTES // names)
+        scratch = Scratch()
 
         def write(pulled: Iterator[pl.DataFrame]) -> None:
             for frame in pulled:
                 for rows in frame.iter_slices(rows_within(frame, most_rows, _NDJSON_BYTES)):
-                    text = BytesIO()
-                    rows.write_ndjson(text)
-                    _check_rows(occurrences(text.getvalue(), b"\n"), rows.height)
-                    output.write(text.getvalue())
-                    del rows, text
+                    # A byte becomes six at most, and there are a few more around a cell.
+                    text = scratch.text(10 * (weight_of(rows) + rows.height * names), rows.write_ndjson)
+                    _check_rows(occurrences(text, b"\n"), rows.height)
+                    output.write(text)
+                    del rows
                 del frame  # it may be large, and the next one takes its time
 
         feed(frames, write)
@@ -278,7 +288,7 @@ FORMATS: dict[FileFormat, Format] = {
 }
 
 
-def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool:
+def _has_plain_cells(frame: pl.DataFrame, text: memoryview, delimiter: bytes) -> bool:
     """Tell whether each cell of the frame is in the text that was made of it, and none of them needs quotes."""
     sizes = cells_of(frame).str.len_bytes()
     cells = len(sizes)
@@ -286,13 +296,12 @@ def _has_plain_cells(frame: pl.DataFrame, text: bytes, delimiter: bytes) -> bool
         len(text) == int(sizes.sum()) + cells
         and occurrences(text, delimiter) == cells - frame.height
         and occurrences(text, b"\n") == frame.height
-        and b'"' not in text
-        and b"\r" not in text
+        and occurrences(text, b'"') == occurrences(text, b"\r") == 0
         and not (sizes == 0).any()  # the empty text; of null, there is no size
     )
 
 
-def _check_csv(frame: pl.DataFrame, text: bytes) -> None:
+def _check_csv(frame: pl.DataFrame, text: memoryview) -> None:
     """See that each cell of the frame is in the text that was made of it."""
     cells, written = cells_of(frame), len(text)
     quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled

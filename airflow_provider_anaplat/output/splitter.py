@@ -6,27 +6,30 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from airflow_provider_anaplat.output.whole import is_whole
+from airflow_provider_anaplat.output.whole import cells_of, is_whole
 
 __all__ = [
     "Splitter",
     "rows_within",
+    "weight_of",
 ]
 
-# Bytes of a cell: Polars counts those of a text alone, and none of one that is empty or null; each takes 16 more.
-_LEAST_CELL = 8
+_CELL = 8  # bytes that a number, or a cell that is empty or null, weighs; a text weighs no less
 
 
-def _weight_of(frame: pl.DataFrame) -> int:
-    """Return how many bytes a frame weighs, also one whose cells are mostly empty."""
-    width = len(frame.to_series()[0]) if is_whole(frame) and frame.height else frame.width
-    return max(int(frame.estimated_size()), frame.height * width * _LEAST_CELL)
+def weight_of(frame: pl.DataFrame) -> int:
+    """Return how many bytes a frame weighs, also one whose cells are mostly empty.
+
+    Polars' own estimate keeps Python's lock while it looks at each text.
+    """
+    texts = cells_of(frame if is_whole(frame) else frame.select(pl.col(pl.String)))
+    numbers = 0 if is_whole(frame) else frame.height * frame.width - len(texts)
+    return max(int(texts.str.len_bytes().sum()), len(texts) * _CELL) + numbers * _CELL
 
 
 def rows_within(frame: pl.DataFrame, most_rows: int, most_bytes: int) -> int:
     """Return how many rows of a frame, at least one, are no more and take no more memory than they may."""
-    bytes_per_row = _weight_of(frame) // max(frame.height, 1) + 1
-    return max(1, min(most_rows, most_bytes // bytes_per_row))
+    return max(1, min(most_rows, most_bytes * frame.height // (weight_of(frame) + 1)))
 
 
 class Splitter:
@@ -60,6 +63,6 @@ class Splitter:
             # Also a slice without rows would keep the memory of all of them.
             self._rest = self._rest.slice(head.height) if head.height < self._rest.height else None
             self.taken += head.height
-            size += _weight_of(head)
+            size += weight_of(head)
             yield head
             del head  # it may be large, and the next one takes its time

@@ -12,6 +12,7 @@ __all__ = [
     "COMPRESSIONS",
     "Encoding",
     "Output",
+    "Piece",
     "Writable",
     "as_file",
     "compressed",
@@ -19,13 +20,14 @@ __all__ = [
 ]
 
 Encoding = Literal["utf-8", "utf-8-sig", "gb18030"]
+Piece = bytes | memoryview
 
 
 class Writable(Protocol):
     """Anything that takes bytes."""
 
-    def write(self, data: bytes, /) -> int | None:
-        """Take bytes, and return how many, if that is known."""
+    def write(self, data: Piece, /) -> int | None:
+        """Take bytes, and return how many, if that is known; what holds them may be written to afterwards."""
 
     def flush(self) -> None:
         """Hand on what was taken."""
@@ -42,13 +44,13 @@ class Output:
     :ivar bytes: bytes taken
     """
 
-    def __init__(self, write: Callable[[bytes], int | None], flush: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, write: Callable[[Piece], int | None], flush: Callable[[], object] = lambda: None) -> None:
         self.bytes = 0
         self._write = write
         self._flush = flush
         self._failure: BaseException | None = None
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Piece) -> int:
         """Take a piece.
 
         :raises OSError: no more than a part of it was taken
@@ -123,7 +125,7 @@ def compressed(file: Writable, compression: str) -> Iterator[Writable]:
 
 
 @contextmanager
-def _beside(write: Callable[[bytes], int]) -> Iterator[Callable[[bytes], int]]:
+def _beside(write: Callable[[bytes], int]) -> Iterator[Callable[[Piece], int]]:
     """Let a thread write a piece while the next one is made.
 
     What it raises is raised at the next piece, or at the end.
@@ -131,17 +133,17 @@ def _beside(write: Callable[[bytes], int]) -> Iterator[Callable[[bytes], int]]:
     with ThreadPoolExecutor(1, thread_name_prefix="anaplat-compress") as pool:
         piece = pool.submit(write, b"")
 
-        def hand_over(data: bytes) -> int:
+        def hand_over(data: Piece) -> int:
             nonlocal piece
             piece.result()
-            piece = pool.submit(write, data)
+            piece = pool.submit(write, bytes(data))  # the next text takes its memory
             return len(data)
 
         yield hand_over
         piece.result()
 
 
-def encoded(output: Output, encoding: Encoding) -> Callable[[bytes], int | None]:
+def encoded(output: Output, encoding: Encoding) -> Callable[[Piece], int | None]:
     """Return what takes UTF-8 and passes it on to an output in an encoding."""
     if encoding == "utf-8-sig":
         output.write(codecs.BOM_UTF8)
@@ -149,7 +151,7 @@ def encoded(output: Output, encoding: Encoding) -> Callable[[bytes], int | None]
         return output.write
     decoder = codecs.getincrementaldecoder("utf-8")()
 
-    def write(data: bytes) -> None:
+    def write(data: Piece) -> None:
         output.write(decoder.decode(data).encode(encoding))
 
     return write

@@ -23,7 +23,7 @@ from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.files import copy_file, write_file
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink, ParquetSink, Sink
 from airflow_provider_anaplat.output.place import Place
-from airflow_provider_anaplat.output.streams import Output, compressed
+from airflow_provider_anaplat.output.streams import Output, Piece, compressed
 
 COLUMNS = (Column(name="n", fd_type="LONG"), Column(name="text", fd_type="STRING"))
 SINKS = {
@@ -215,7 +215,7 @@ def test_an_object_store_that_loses_what_it_copies(kept: int) -> None:
 def test_an_output_remembers_a_failure_that_its_writer_forgets() -> None:
     taken = []
 
-    def write(data: bytes) -> int:
+    def write(data: Piece) -> int:
         taken.append(data)
         raise OSError("no room")
 
@@ -231,7 +231,7 @@ def test_an_output_remembers_a_failure_that_its_writer_forgets() -> None:
 
 
 def test_what_ends_a_task_in_a_write_ends_it_though_the_writer_goes_on() -> None:
-    def write(data: bytes) -> int:
+    def write(data: Piece) -> int:
         raise KeyboardInterrupt
 
     output = Output(write)
