@@ -59,7 +59,7 @@ def shape(rows: int, columns: int, size: int, heavy_from: int | None = None) -> 
         partial(texts, columns, size),
         max(2, min(997, 100_000_000 // (columns * size))),
         heavy_from,
-        partial(texts, columns, 100 * size),
+        None if heavy_from is None else partial(texts, columns, 100 * size),
     )
 
 
