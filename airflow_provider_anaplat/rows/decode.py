@@ -1,35 +1,28 @@
 """From the bytes of a page to a frame of text.
 
-Arrow reads the rows, in a fifth of the time that Python's objects would take and less of the memory, and refuses
-a cell that is no text. It forgives missing and extra commas between two cells or rows, but never a missing cell;
-to count the commas would take half the time again. It is given a slice of the rows at a time, since it takes
-several times the memory of what it reads. What it refuses is read again the exact way, which either accepts it or
-says what is wrong and where. Both take a line break or another control character in a text as it stands, though
-JSON wants it escaped.
+The rows are read a slice at a time, since that takes several times the memory of what is read. What cannot be read
+so is read again the exact way, which either accepts it or says what is wrong and where.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-import arro3.io
 import polars as pl
-from arro3.core import DataType, Field, Schema
 
 from airflow_provider_anaplat.client._http.envelope import Answer, each_once, memory_of, read_payload
 from airflow_provider_anaplat.client._http.redaction import redact, without_echo
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
-from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.schema import unique_names
 from airflow_provider_anaplat.output.whole import in_columns, whole
+from airflow_provider_anaplat.rows.cells import SPACE, load, reader_of, slices
 
 __all__ = [
     "Described",
@@ -40,34 +33,14 @@ __all__ = [
     "read_head",
 ]
 
-_SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 _NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
-_ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (_SPACE, _SPACE))
-_ROW_BOUNDARY = re.compile(rb'(?:"|null)%b\](%b,%b)\[%b(?:"|null)' % (_SPACE, _SPACE, _SPACE, _SPACE))
+_ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (SPACE, SPACE))
 _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 _UNCUT = 4  # times the size of a slice; few rows are that much larger
 # Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
 _FRAME_PER_COLUMN = 10_000
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
-# Arrow puts surrogates together wrongly, and ends the whole process if an error of its own quotes a NUL.
-_NOT_FOR_ARROW = re.compile(rb"\0|\\u(?:[dD][89a-fA-F]|0000)")
-# No views, which Polars has: what Arrow made is kept whole as long as a text of it is, and texts take less.
-_ROW = DataType.list(Field("cell", DataType.string()))
-_ROWS = DataType.list(Field("row", _ROW))
-_SCHEMA = Schema([Field("lists", DataType.list(Field("rows", _ROWS)))])
-# The rows before and behind those of a slice; no text can hold them.
-_MARK = secrets.token_hex()
-_BEFORE, _BEHIND = b'{"lists":[[["%b"],' % _MARK.encode(), b',["%b"]]]}' % _MARK.encode()
-# What Polars makes of what Arrow refuses; before 1.37, a panic.
-_REFUSALS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-# Arrow quotes in an error what is no text, however deep it is nested, and so runs out of stack: from some 16,000
-# levels on with a stack of 1 MB. Python's reader gives up at a thousand. Few slices have more rows than this.
-_DEEPEST = 8000
-_LEVELS = 4  # of nesting, which rows have even if they are nothing but odd
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_load = partial(json.loads, strict=False)
 S = TypeVar("S")
 T = TypeVar("T")
 Shape = Callable[[pl.Series], pl.DataFrame]  # what puts rows, as lists of cells, into a frame
@@ -210,7 +183,7 @@ def _described(as_sent: Any, columns: Sequence[Column], answer: Answer) -> Descr
 
 
 def _parsed(answer: Answer) -> Any:
-    return answer.parsed(_load)
+    return answer.parsed(load)
 
 
 def _rows(body: bytes) -> tuple[int, int] | None:
@@ -244,20 +217,16 @@ def _arrow_frame(
 
     :param width: cells of each row
     """
-    slices = list(_slices(body, start, end, size))
+    texts = list(slices(body, start, end, size))
     # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
-    uncut = max(map(len, slices)) > _UNCUT * size
+    uncut = max(map(len, texts)) > _UNCUT * size
     if uncut and most_memory is not None and memory_of(body) > most_memory:
         return None
-    odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
+    read = reader_of(body)
     frames, rows = [], 0
-
-    def read(text: memoryview) -> pl.Series | None:
-        return (_python_rows if odd and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
-
-    together = max(1, _FRAME_PER_COLUMN * width * len(slices) // max(1, end - start))
-    groups = (slices[first : first + together] for first in range(0, len(slices), together))
-    for frame in each(lambda texts: _frame_of(map(read, texts), width, shape), groups):
+    together = max(1, _FRAME_PER_COLUMN * width * len(texts) // max(1, end - start))
+    groups = (texts[first : first + together] for first in range(0, len(texts), together))
+    for frame in each(lambda group: _frame_of(map(read, group), width, shape), groups):
         if frame is None:
             return None
         frames.append(frame)
@@ -267,9 +236,9 @@ def _arrow_frame(
     return pl.concat(frames, rechunk=False)
 
 
-def _frame_of(slices: Iterable[pl.Series | None], width: int, shape: Shape) -> pl.DataFrame | None:
+def _frame_of(rows_of_slices: Iterable[pl.Series | None], width: int, shape: Shape) -> pl.DataFrame | None:
     found: list[pl.Series] = []
-    for rows in slices:
+    for rows in rows_of_slices:
         if rows is None:
             return None
         found.append(rows)
@@ -278,67 +247,6 @@ def _frame_of(slices: Iterable[pl.Series | None], width: int, shape: Shape) -> p
     if rows.has_nulls() or (widths.min(), widths.max()) != (width, width):
         return None
     return shape(rows)
-
-
-def _python_rows(text: memoryview) -> pl.Series | None:
-    """Return the rows of a text that is, but for its brackets, one list of them; None for any other."""
-    try:
-        rows = _load(b"".join((b"[", text, b"]")).decode())  # as bytes, Python would guess the encoding
-        if all(type(row) is list and all(cell is None or type(cell) is str for cell in row) for row in rows):
-            return pl.Series(rows, dtype=pl.List(pl.String))
-    except (ValueError, RecursionError, *_REFUSALS):  # also of an unpaired surrogate
-        pass
-    return None
-
-
-def _arrow_rows(text: memoryview) -> pl.Series | None:
-    """Return the rows of a text that is, but for its brackets, one list of them; None for any other.
-
-    A text that closes its list and opens another is no JSON between two brackets, or tears the two marks apart.
-    """
-    content = b"".join((_BEFORE, text, _BEHIND))
-    if _may_be_deep(content):
-        return None
-    try:
-        # Polars pulls what Arrow reads, without Python's lock; read_all() would keep it.
-        objects = pl.DataFrame(arro3.io.read_json(content, _SCHEMA))["lists"]
-    except _REFUSALS:
-        return None
-    lists = objects[0] if len(objects) == 1 else None
-    rows: pl.Series | None = lists[0] if lists is not None and len(lists) == 1 else None
-    if rows is None or len(rows) < 2 or not (_is_mark(rows[0]) and _is_mark(rows[-1])):
-        return None
-    return rows[1:-1]
-
-
-def _is_mark(row: pl.Series | None) -> bool:
-    return row is not None and row.to_list() == [_MARK]
-
-
-def _may_be_deep(text: bytes) -> bool:
-    """Tell whether lists and objects may be nested deeper than Arrow can stand."""
-    openers = occurrences(text, b"[") + occurrences(text, b"{")
-    if openers <= _DEEPEST:
-        return False
-    boundary = _ROW_BOUNDARY.search(text)
-    # A list that begins where another has just ended is no deeper than that one; both stand in a text, or neither.
-    if boundary is not None and openers - text.count(b"]%b[" % boundary[1]) <= _DEEPEST:
-        return False
-    brackets = _TEXT.sub(b"", text).translate(None, _NO_BRACKETS)
-    for _ in range(_LEVELS):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
-    return brackets.count(b"[") + brackets.count(b"{") > _DEEPEST
-
-
-def _slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
-    """Cut the rows into equal lists of rows; a cut that does not fall between two rows leaves no valid JSON."""
-    text = memoryview(body)
-    count = max(1, -(-(end - start) // max(1, size)))
-    size = (end - start) // count
-    while boundary := _ROW_BOUNDARY.search(body, start + size, end):
-        yield text[start : boundary.start(1)]
-        start = boundary.end(1)
-    yield text[start:end]
 
 
 def _exact_rows(answer: Answer, names: tuple[str, ...]) -> pl.Series:
@@ -356,7 +264,7 @@ class _TooDeepError(Exception):
 
 def _exactly(answer: Answer) -> Any:
     try:
-        return answer.parsed(partial(_load, object_pairs_hook=each_once))
+        return answer.parsed(partial(load, object_pairs_hook=each_once))
     except RecursionError:
         raise _TooDeepError from None
 

@@ -18,6 +18,7 @@ from airflow_provider_anaplat.client._http.envelope import Answer
 from airflow_provider_anaplat.output.schema import unique_names
 from airflow_provider_anaplat.output.whole import in_columns
 from airflow_provider_anaplat.rows import decode
+from airflow_provider_anaplat.rows.cells import slices
 from airflow_provider_anaplat.rows.decode import read_head
 
 cells = st.one_of(
@@ -75,7 +76,7 @@ def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: in
     content = body(rows)
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
-    assert b", ".join(decode._slices(content, *place, size)) == content[slice(*place)]
+    assert b", ".join(slices(content, *place, size)) == content[slice(*place)]
     frame = arrow_frame(content, *place, ("a", "b"), size=size)
     assert frame is None or frame.rows() == [tuple(row) for row in rows]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import LONG
 
-from airflow_provider_anaplat.rows import decode
+from airflow_provider_anaplat.rows import cells
 
 DEPTH = 200_000
 HEAD = (
@@ -73,17 +73,17 @@ def test_an_answer_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("before", [b"", b'["a"],' * 50_000, b'["]["],' * 50_000, b'["a"], ' * 50_000])
 def test_each_shape_is_known(shape: str, before: bytes) -> None:
-    assert decode._may_be_deep(nested(shape, before, 10_000))
-    assert decode._may_be_deep(nested(shape, before, 10_000)[:-5000])
+    assert cells._may_be_deep(nested(shape, before, 10_000))
+    assert cells._may_be_deep(nested(shape, before, 10_000)[:-5000])
 
 
 @pytest.mark.parametrize("row", ['["a"]', '["[", "{"]', '["]","}"]', '["\\"[", "[[{{"]', '["],["]', '["[]","{}"]'])
 @pytest.mark.parametrize("between", [",", ", ", ",\n", " , "])
 def test_rows_are_never_taken_for_deep(row: str, between: str) -> None:
     text = between.join([row] * 20_000).encode()
-    assert not decode._may_be_deep(text)
+    assert not cells._may_be_deep(text)
 
 
 @pytest.mark.parametrize("text", [b'["' + b"\\" * 999_999, b'["' + b'\\"' * 500_000, b'["a' * 300_000 + b"\\"])
 def test_texts_without_an_end_take_no_long_time(text: bytes) -> None:
-    decode._may_be_deep(b"[" * 20_000 + text)
+    cells._may_be_deep(b"[" * 20_000 + text)
