@@ -100,6 +100,7 @@ class StagedFile:
         """Open the file for writing; what is written is on disk at the end of the block, and all of it."""
         with named(self.path):
             with self._opened() as file:
+                # A store's file may keep what it is given until it sends it.
                 output = Output(file.write if self._local else lambda data: file.write(bytes(data)), file.flush)
                 yield output
                 output.check()

@@ -160,6 +160,7 @@ def test_a_control_character_is_read_as_it_is_in_either_way(other: str) -> None:
         b'["a","b"],null]}\n{"rows":[null,["c","d"]',
         b'["a","b"]]} {"rows":[["c","d"]',
         b'null,["a","b"]',
+        b'null,["[]","b"]',
         b'["a","b"]]],"lists":[[["c","d"]',
         b'["a","b"]],["c","d"]',
         b'["a","b"]],[["c","d"]',
@@ -326,6 +327,8 @@ def test_arrays_after_the_rows_hide_no_odd_cell(rest: str) -> None:
 def test_a_bare_text_is_no_row_of_one_cell() -> None:
     with pytest.raises(errors.AnaplatInvalidAnswerError, match="not a list"):
         page(body(["a", "b"], names=("one",)))
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="not a list"):
+        page(body(["[]", ["b"]], names=("one",)))
     assert page(body([["a"], [None], ["[b"]], names=("one",))).frame.rows() == [("a",), (None,), ("[b",)]
 
 
