@@ -14,7 +14,7 @@ import pytest
 from conftest import LONG
 from support.databases import Database, database
 from support.running import WarmAirflow
-from support.scheduled import COMPONENTS, ScheduledAirflow, until
+from support.scheduled import ScheduledAirflow, until
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 from airflow_provider_anaplat.simulator.platform import StoredDataset
@@ -90,9 +90,7 @@ def run(warm_airflow: WarmAirflow, tmp_path_factory: pytest.TempPathFactory) -> 
         (airflow.home / "connections.json").write_text(json.dumps(connections))
         airflow.command("connections", "import", str(airflow.home / "connections.json"))
         try:
-            for component in COMPONENTS:
-                airflow.start(component)
-            until(lambda: airflow.query("select 1 from dag where dag_id = 'lineage'") != [], airflow)
+            airflow.begin("lineage")
             airflow.command("dags", "trigger", "lineage")
             # Before, the end of the wait would overtake it: Airflow fails a task that is queued by then.
             until(lambda: DEFERRED in airflow.component_log("scheduler"), airflow)

@@ -30,12 +30,12 @@ class ScheduledAirflow(ForkedAirflow):
         rows = self.query("select task_id, map_index, state from task_instance where dag_id = 'triggerer_waits'")
         return {(task, index): state for task, index, state in rows}
 
-    def begin(self) -> None:
-        """Start all components, and wait until a task could run: one that finds no API server fails."""
+    def begin(self, dag_id: str) -> None:
+        """Start all components, and wait until a task of this DAG could run: one without an API server fails."""
         for component in COMPONENTS:
             self.start(component)
         until(lambda: AIRFLOW_2 or self.answers(), self)
-        until(lambda: self.query("select 1 from dag where dag_id = 'triggerer_waits'") != [], self)
+        until(lambda: self.query(f"select 1 from dag where dag_id = '{dag_id}'") != [], self)
 
     def runs_of_the_watched(self) -> int:
         return len(self.query("select 1 from dag_run where dag_id = 'triggerer_updated'"))

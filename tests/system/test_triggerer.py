@@ -33,7 +33,7 @@ def airflow(warm_airflow: WarmAirflow, simulator: Simulator) -> Iterator[Schedul
 def test_waits_and_watchers_outlive_their_triggerer(airflow: ScheduledAirflow, simulator: Simulator) -> None:
     datasets = [simulator.platform.add_dataset(f"dataset {number}", TEXTS, ["处理中"]) for number in range(1, 6)]
     simulator.platform.add_dataset("watched", TEXTS)
-    airflow.begin()
+    airflow.begin("triggerer_waits")
     airflow.command("dags", "trigger", "triggerer_waits")
 
     waiting = {("begins_there", -1), ("defers", 0), ("defers", 1), ("defers", 2), ("fails", -1)}
@@ -91,7 +91,7 @@ def test_a_triggerer_is_measured(simulator: Simulator, warm_airflow: WarmAirflow
         "--conn-password", simulator.token,
     )  # fmt: skip
     try:
-        airflow.begin()
+        airflow.begin("triggerer_waits")
         airflow.command("dags", "trigger", "triggerer_waits")
         everybody = {"5|g", "6|g"}  # all five, and on Airflow 3 the watcher
         for name, expected in (
