@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import polars as pl
@@ -16,6 +17,7 @@ from airflow_provider_anaplat.output.schema import schema_of
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad, TableNote
+from airflow_provider_anaplat.sql.merge import Merge
 from airflow_provider_anaplat.sql.session import PARAMETER, STAGE, Dialect, Names, Session
 
 __all__ = [
@@ -179,9 +181,10 @@ class SqlTarget:
                 self._note.forget_appended()
             if self._ledger is not None:
                 self._ledger.add(_recorded(reader, 0))
-            rows = (
-                self._merge(frames, names) if self.mode == "upsert" else self._insert(frames, names, names.table)
-            )
+            if self.mode == "upsert":
+                rows = Merge(self.session, names, str(self)).run(partial(self._insert, frames, names))
+            else:
+                rows = self._insert(frames, names, names.table)
             if self._ledger is not None:
                 self._ledger.set_rows(rows)
             if noted:
@@ -225,20 +228,6 @@ class SqlTarget:
     def _insert(self, frames: Iterator[pl.DataFrame], names: Names, into: str) -> int:
         return self.session.driver.load(self.session, into, names.columns, self._with_keys(frames))
 
-    def _merge(self, frames: Iterator[pl.DataFrame], names: Names) -> int:
-        columns = ", ".join(names.columns)
-        for statement in self._dialect.create_stage:
-            self.session.run(statement.format(stage=names.stage, columns=columns, table=names.table))
-        if self._dialect.check_keys is not None:
-            self._dialect.check_keys(self.session, names)
-        rows = self._insert(frames, names, names.stage)
-        self._refuse_duplicates(names)
-        changed = sum([self.session.run(statement) for statement in self._dialect.merge(names)])
-        if changed < rows:  # rows were kept away, or were the same already
-            self._refuse_missing(names)
-            self._refuse_unchanged(names)
-        return rows
-
     def _with_keys(self, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """Yield the frames, whose rows all have their keys."""
         rows = 0
@@ -253,43 +242,6 @@ class SqlTarget:
                     )
             yield frame
             rows += frame.height
-
-    def _refuse_duplicates(self, names: Names) -> None:
-        keys = ", ".join(names.keys)
-        staged = self._dialect.staged.format(keys=keys, stage=names.stage, table=names.table)
-        select = self._dialect.select_groups
-        query = f"{select} {keys} FROM {staged} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
-        for values in self.session.rows(query):
-            raise AnaplatLoadError(
-                f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "
-                f"clear which one {self} should hold. Change key_columns or the dataset. Nothing was loaded."
-            )
-
-    def _refuse_missing(self, names: Names) -> None:
-        same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
-        [(missing,)] = self.session.rows(
-            f"SELECT COUNT(*) FROM {names.stage} AS s "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {names.table} AS t WHERE {same}{self._dialect.now})"
-        )
-        if missing:
-            raise AnaplatLoadError(
-                f"{missing:,} rows of the dataset did not arrive in {self}, so the load was rolled back. A "
-                "trigger of the table may keep them away; load another table, and fill this one from it."
-            )
-
-    def _refuse_unchanged(self, names: Names) -> None:
-        if not (self._dialect.differs and names.others):
-            return
-        same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
-        differ = " OR ".join(self._dialect.differs.format(column=column) for column in names.others)
-        [(kept,)] = self.session.rows(
-            f"SELECT COUNT(*) FROM {names.stage} AS s JOIN {names.table} AS t ON {same} WHERE {differ}"
-        )
-        if kept:
-            raise AnaplatLoadError(
-                f"{kept:,} rows of {self} are not what the dataset has, so the load was rolled back. A trigger of "
-                "the table may keep them as they were; load another table, and fill this one from it."
-            )
 
     def _check_columns(self, names: list[str], ds_id: str) -> None:
         if not names:

@@ -100,6 +100,14 @@ def test_a_key_twice(each: Database, load: Any, dataset: Any) -> None:
     assert each.rows("SELECT n, half FROM sales ORDER BY n") == [(0, 0), (1, 0.5), (2, 1)]
 
 
+def test_a_key_twice_in_a_table_of_keys_alone(each: Database, load: Any, dataset: Any) -> None:
+    each.run("CREATE TABLE sales (n BIGINT PRIMARY KEY)")
+    dataset.table = Table.of_rows([("n", "LONG")], [["1"], ["2"], ["1"]])
+    with pytest.raises(AnaplatLoadError, match=r"several rows with the key .n. = 1,"):
+        load(**UPSERT)
+    assert each.rows("SELECT n FROM sales") == []
+
+
 def test_a_null_in_a_key(each: Database, load: Any, dataset: Any) -> None:
     load(**UPSERT)
     dataset.table = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [["5", "7"], [None, "8"]])
@@ -410,7 +418,7 @@ _KEEPING = {
 
 @pytest.mark.parametrize("name", _KEEPING)
 def test_rows_that_a_table_keeps_as_they_were_at_an_upsert(
-    request: pytest.FixtureRequest, load: Any, name: str
+    request: pytest.FixtureRequest, load: Any, dataset: Any, name: str
 ) -> None:
     db: Database = request.getfixturevalue(name)
     table = "CREATE TABLE sales (n BIGINT PRIMARY KEY, half DOUBLE PRECISION)"
@@ -422,6 +430,10 @@ def test_rows_that_a_table_keeps_as_they_were_at_an_upsert(
 
     db.run("DELETE FROM sales WHERE n = 1")
     assert load(**UPSERT)["rows"] == 3  # the trigger passes over a row that is the same
+
+    dataset.table = Table.of_rows([("n", "LONG"), ("half", "DOUBLE")], [["2", "1"], ["2", "7"]])
+    with pytest.raises(AnaplatLoadError, match=r"several rows with the key .n. = 2,"):
+        load(**UPSERT)
 
 
 @pytest.mark.parametrize("clause", ["IGNORE", "REPLACE"])

@@ -1,0 +1,109 @@
+"""Rows of a temporary table, brought into a table by their keys: each is updated, or inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_provider_anaplat.errors import AnaplatLoadError
+from airflow_provider_anaplat.sql.session import Dialect, Names, Session
+
+__all__ = [
+    "Merge",
+]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Fills a temporary table, and brings its rows into a table.
+
+    :param what: what the table is called in messages
+    """
+
+    session: Session
+    names: Names
+    what: str
+
+    def run(self, load: Callable[[str], int]) -> int:
+        """Merge, and return how many rows there were.
+
+        :param load: loads the rows into a table, and returns how many they are
+        :raises AnaplatLoadError: the keys do not tell the rows apart, or the table does not hold them in the end
+        """
+        names = self.names
+        columns = ", ".join(names.columns)
+        for statement in self._dialect.create_stage:
+            self.session.run(statement.format(stage=names.stage, columns=columns, table=names.table))
+        if self._dialect.check_keys is not None:
+            self._dialect.check_keys(self.session, names)
+        rows = load(names.stage)
+        once = self._dialect.merges_once and bool(names.others)
+        if not once:
+            self._refuse_duplicates()
+        changed = self._merge_once() if once else self._merge()
+        if changed < rows:  # rows were kept away, or were the same already
+            if once:  # a trigger may have kept them from the database's own look
+                self._refuse_duplicates()
+            self._refuse_missing()
+            self._refuse_unchanged()
+        return rows
+
+    def _merge_once(self) -> int:
+        """Let the database find several rows with a key, which takes it no time; then say which."""
+        self.session.run("SAVEPOINT anaplat_merge")
+        try:
+            return self._merge()
+        except self.session.driver.error:
+            self.session.run("ROLLBACK TO SAVEPOINT anaplat_merge")
+            self._refuse_duplicates()
+            raise
+
+    def _merge(self) -> int:
+        """Return how many rows were changed."""
+        return sum([self.session.run(statement) for statement in self._dialect.merge(self.names)])
+
+    def _refuse_duplicates(self) -> None:
+        names = self.names
+        keys = ", ".join(names.keys)
+        staged = self._dialect.staged.format(keys=keys, stage=names.stage, table=names.table)
+        select = self._dialect.select_groups
+        query = f"{select} {keys} FROM {staged} GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT 1"
+        for values in self.session.rows(query):
+            raise AnaplatLoadError(
+                f"The dataset has several rows with the key {keys} = {', '.join(map(repr, values))}, so it is not "
+                f"clear which one {self.what} should hold. Change key_columns or the dataset. Nothing was loaded."
+            )
+
+    def _refuse_missing(self) -> None:
+        stage, table = self.names.stage, self.names.table
+        [(missing,)] = self.session.rows(
+            f"SELECT COUNT(*) FROM {stage} AS s "
+            f"WHERE NOT EXISTS (SELECT 1 FROM {table} AS t WHERE {self._same_key}{self._dialect.now})"
+        )
+        if missing:
+            raise AnaplatLoadError(
+                f"{missing:,} rows of the dataset did not arrive in {self.what}, so the load was rolled back. A "
+                "trigger of the table may keep them away; load another table, and fill this one from it."
+            )
+
+    def _refuse_unchanged(self) -> None:
+        names = self.names
+        if not (self._dialect.differs and names.others):
+            return
+        differ = " OR ".join(self._dialect.differs.format(column=column) for column in names.others)
+        [(kept,)] = self.session.rows(
+            f"SELECT COUNT(*) FROM {names.stage} AS s JOIN {names.table} AS t ON {self._same_key} WHERE {differ}"
+        )
+        if kept:
+            raise AnaplatLoadError(
+                f"{kept:,} rows of {self.what} are not what the dataset has, so the load was rolled back. A "
+                "trigger of the table may keep them as they were; load another table, and fill this one from it."
+            )
+
+    @property
+    def _same_key(self) -> str:
+        return " AND ".join(f"t.{key} = s.{key}" for key in self.names.keys)
+
+    @property
+    def _dialect(self) -> Dialect:
+        return self.session.driver.dialect
