@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _LOCK_WAIT = 60  # seconds for another load that creates the same table
 
 
-def _insert_on_conflict(names: Names) -> list[str]:
+def _insert_on_conflict(_: Session, names: Names) -> list[str]:
     columns = ", ".join(names.columns)
     updates = ", ".join(f"{column} = excluded.{column}" for column in names.others)
     return [
@@ -40,7 +40,7 @@ def _insert_on_conflict(names: Names) -> list[str]:
 def _explain_merge(session: Session, names: Names) -> None:
     """Let the database itself say whether a unique index fits the keys, before a row is loaded."""
     try:
-        for statement in _insert_on_conflict(names):
+        for statement in _insert_on_conflict(session, names):
             session.rows(f"EXPLAIN {statement}")
     except session.driver.error as error:
         raise _keys_error(names, said(error)) from error
@@ -119,22 +119,30 @@ def _find_by_reading(session: Session, schema: str | None, table: str) -> bool:
 
 
 def _check_mysql_keys(session: Session, names: Names) -> None:
-    query = f"SHOW INDEX FROM {names.table} WHERE Non_unique = 0"
-    indexes: dict[str, set[str | None]] = {}
-    for row in session.rows(query):
-        name, column, prefix = row[2], row[4], row[7]
-        indexes.setdefault(name, set()).add(None if prefix or column is None else MYSQL.quote(column))
-    if set(names.keys) not in indexes.values():
+    if set(names.keys) not in _unique_indexes(session, names):
         raise _keys_error(names, "it has no such index")
 
 
-def _update_then_insert(names: Names) -> list[str]:
-    """ON DUPLICATE KEY UPDATE would take any other unique index of the table for the keys as well."""
+def _unique_indexes(session: Session, names: Names) -> list[set[str | None]]:
+    """Return the quoted columns of each unique index of a table; None for what is no whole column."""
+    indexes: dict[str, set[str | None]] = {}
+    for row in session.rows(f"SHOW INDEX FROM {names.table} WHERE Non_unique = 0"):
+        name, column, prefix = row[2], row[4], row[7]
+        indexes.setdefault(name, set()).add(None if prefix or column is None else MYSQL.quote(column))
+    return list(indexes.values())
+
+
+def _merge_in_mysql(session: Session, names: Names) -> list[str]:
+    columns = ", ".join(names.columns)
+    selected = f"SELECT {', '.join(f's.{column}' for column in names.columns)} FROM {names.stage} AS s"
+    # It takes any other unique index for the keys as well.
+    if names.others and len(_unique_indexes(session, names)) == 1:
+        updates = ", ".join(f"{names.table}.{column} = s.{column}" for column in names.others)
+        return [f"INSERT INTO {names.table} ({columns}) {selected} ON DUPLICATE KEY UPDATE {updates}"]
     same = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
     updates = ", ".join(f"t.{column} = s.{column}" for column in names.others)
-    selected = ", ".join(f"s.{column}" for column in names.columns)
     insert = (
-        f"INSERT INTO {names.table} ({', '.join(names.columns)}) SELECT {selected} FROM {names.stage} AS s "
+        f"INSERT INTO {names.table} ({columns}) {selected} "
         f"LEFT JOIN {names.table} AS t ON {same} WHERE t.{names.keys[0]} IS NULL"
     )
     # In this order: the server may take a table that has just been filled for an empty one, and read all of the
@@ -189,7 +197,7 @@ MYSQL = Dialect(
     select_groups="SELECT SQL_BIG_RESULT",
     now=" LOCK IN SHARE MODE",  # at REPEATABLE READ, UPDATE and INSERT see it, and no plain SELECT
     check_keys=_check_mysql_keys,
-    merge=_update_then_insert,
+    merge=_merge_in_mysql,
 )
 
 SQLITE = Dialect(

@@ -60,7 +60,7 @@ class Merge:
 
     def _merge(self) -> int:
         """Return how many rows were changed."""
-        return sum([self.session.run(statement) for statement in self._dialect.merge(self.names)])
+        return sum([self.session.run(statement) for statement in self._dialect.merge(self.session, self.names)])
 
     def _refuse_duplicates(self) -> None:
         names = self.names

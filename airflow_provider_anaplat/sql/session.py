@@ -235,7 +235,7 @@ class Dialect:
     check_keys: CheckKeys | None = None
     differs: str | None = None
     merges_once: bool = False
-    merge: Callable[[Names], list[str]] = lambda _: []
+    merge: Callable[[Session, Names], list[str]] = lambda *_: []
 
     def quote(self, name: str) -> str:
         """Return the identifier as it stands in a statement."""
