@@ -195,7 +195,6 @@ MYSQL = Dialect(
     ),
     # Without the hint, each row is looked up in a temporary table, which takes twenty times as long.
     select_groups="SELECT SQL_BIG_RESULT",
-    now=" LOCK IN SHARE MODE",  # at REPEATABLE READ, UPDATE and INSERT see it, and no plain SELECT
     check_keys=_check_mysql_keys,
     merge=_merge_in_mysql,
 )

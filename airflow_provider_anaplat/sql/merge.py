@@ -41,7 +41,7 @@ class Merge:
         if not once:
             self._refuse_duplicates()
         changed = self._merge_once() if once else self._merge()
-        if changed < rows:  # rows were kept away, or were the same already
+        if changed < rows and self._dialect.differs is not None:  # rows were kept away, or as they were
             if once:  # a trigger may have kept them from the database's own look
                 self._refuse_duplicates()
             self._refuse_missing()
@@ -78,7 +78,7 @@ class Merge:
         stage, table = self.names.stage, self.names.table
         [(missing,)] = self.session.rows(
             f"SELECT COUNT(*) FROM {stage} AS s "
-            f"WHERE NOT EXISTS (SELECT 1 FROM {table} AS t WHERE {self._same_key}{self._dialect.now})"
+            f"WHERE NOT EXISTS (SELECT 1 FROM {table} AS t WHERE {self._same_key})"
         )
         if missing:
             raise AnaplatLoadError(
@@ -88,7 +88,7 @@ class Merge:
 
     def _refuse_unchanged(self) -> None:
         names = self.names
-        if not (self._dialect.differs and names.others):
+        if not names.others or self._dialect.differs is None:
             return
         differ = " OR ".join(self._dialect.differs.format(column=column) for column in names.others)
         [(kept,)] = self.session.rows(

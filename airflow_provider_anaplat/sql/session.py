@@ -202,11 +202,10 @@ class Dialect:
     :param stage: name of the temporary table; ``{schema}`` is the quoted schema and a dot, if one is given
     :param staged: what tells the temporary table's rows apart as the table's keys do
     :param select_groups: begins a query of many groups
-    :param now: ends a query of a table that must see what others have committed since the transaction began
     :param create_stage: statements that create it, with the types of the table's columns
     :param check_keys: raises if the keys cannot tell the table's rows apart; None if there is no upsert
-    :param differs: tells whether a row that an update has passed over differs in a column; None if rows that are
-        the same already do not count as changed
+    :param differs: tells whether a row that an update has passed over differs in a column; None if a trigger can
+        keep no row away, and rows that are the same already do not count as changed
     :param merges_once: whether those statements fail where several rows have a key, if there are other columns
     :param merge: the statements that bring the rows of the temporary table into the table
     """
@@ -230,7 +229,6 @@ class Dialect:
     stage: str = ""
     staged: str = "{stage}"
     select_groups: str = "SELECT"
-    now: str = ""
     create_stage: Sequence[str] = ()
     check_keys: CheckKeys | None = None
     differs: str | None = None
