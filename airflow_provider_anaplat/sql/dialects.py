@@ -169,7 +169,7 @@ POSTGRESQL = Dialect(
     create_stage=("CREATE TEMPORARY TABLE {stage} ON COMMIT DROP AS SELECT {columns} FROM {table} WITH NO DATA",),
     check_keys=_explain_merge,
     differs="CAST(t.{column} AS text) IS DISTINCT FROM CAST(s.{column} AS text)",  # json knows no equality
-    merges_once=True,
+    key_twice="CardinalityViolation",
     merge=_insert_on_conflict,
 )
 

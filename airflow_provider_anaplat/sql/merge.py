@@ -37,30 +37,28 @@ class Merge:
         if self._dialect.check_keys is not None:
             self._dialect.check_keys(self.session, names)
         rows = load(names.stage)
-        once = self._dialect.merges_once and bool(names.others)
-        if not once:
+        refused = bool(self._dialect.key_twice and names.others)
+        if not refused:
             self._refuse_duplicates()
-        changed = self._merge_once() if once else self._merge()
+        changed = self._merge()
         if changed < rows and self._dialect.differs is not None:  # rows were kept away, or as they were
-            if once:  # a trigger may have kept them from the database's own look
+            if refused:  # unless a trigger has kept rows back before the database could see that
                 self._refuse_duplicates()
             self._refuse_missing()
             self._refuse_unchanged()
         return rows
 
-    def _merge_once(self) -> int:
-        """Let the database find several rows with a key, which takes it no time; then say which."""
-        self.session.run("SAVEPOINT anaplat_merge")
-        try:
-            return self._merge()
-        except self.session.driver.error:
-            self.session.run("ROLLBACK TO SAVEPOINT anaplat_merge")
-            self._refuse_duplicates()
-            raise
-
     def _merge(self) -> int:
         """Return how many rows were changed."""
-        return sum([self.session.run(statement) for statement in self._dialect.merge(self.session, self.names)])
+        if self._dialect.key_twice:
+            self.session.run("SAVEPOINT anaplat_merge")
+        try:
+            return sum([self.session.run(each) for each in self._dialect.merge(self.session, self.names)])
+        except self.session.driver.error as error:
+            if type(error).__name__ == self._dialect.key_twice:
+                self.session.run("ROLLBACK TO SAVEPOINT anaplat_merge")
+                self._refuse_duplicates()
+            raise
 
     def _refuse_duplicates(self) -> None:
         names = self.names

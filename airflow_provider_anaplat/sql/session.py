@@ -206,7 +206,8 @@ class Dialect:
     :param check_keys: raises if the keys cannot tell the table's rows apart; None if there is no upsert
     :param differs: tells whether a row that an update has passed over differs in a column; None if a trigger can
         keep no row away, and rows that are the same already do not count as changed
-    :param merges_once: whether those statements fail where several rows have a key, if there are other columns
+    :param key_twice: name of the exception by which those statements refuse several rows with a key, if there are
+        other columns; none if they take any of them
     :param merge: the statements that bring the rows of the temporary table into the table
     """
 
@@ -232,7 +233,7 @@ class Dialect:
     create_stage: Sequence[str] = ()
     check_keys: CheckKeys | None = None
     differs: str | None = None
-    merges_once: bool = False
+    key_twice: str = ""
     merge: Callable[[Session, Names], list[str]] = lambda *_: []
 
     def quote(self, name: str) -> str:
