@@ -72,6 +72,9 @@ def test_psycopg2(client: AnaplatClient, simulator: Simulator, postgres: Databas
         upsert = SqlTarget(open_session(connection), "u", mode="upsert", key_columns=["id"])
         dataset.table = TEXTS
         export_rows(client, ExportPlan(QUERY, upsert))
+        dataset.table = Table.of_rows([("id", "INT"), ("text", "STRING")], [["1", "a"], ["1", "b"]])
+        with pytest.raises(AnaplatLoadError, match=r'several rows with the key "id" = 1,'):
+            export_rows(client, ExportPlan(QUERY, upsert))
     assert postgres.rows("SELECT text FROM u ORDER BY id") == stored
 
 
