@@ -37,19 +37,19 @@ class Merge:
         if self._dialect.check_keys is not None:
             self._dialect.check_keys(self.session, names)
         rows = load(names.stage)
-        refused = bool(self._dialect.key_twice and names.others)
-        if not refused:
+        merge_refuses_duplicates = bool(self._dialect.key_twice and names.others)
+        if not merge_refuses_duplicates:
             self._refuse_duplicates()
         changed = self._merge()
         if changed < rows and self._dialect.differs is not None:  # rows were kept away, or as they were
-            if refused:  # unless a trigger has kept rows back before the database could see that
+            if merge_refuses_duplicates:  # but not those that a trigger has kept away
                 self._refuse_duplicates()
             self._refuse_missing()
             self._refuse_unchanged()
         return rows
 
     def _merge(self) -> int:
-        """Return how many rows were changed."""
+        """Bring the rows into the table, and return how many were changed there."""
         if self._dialect.key_twice:
             self.session.run("SAVEPOINT anaplat_merge")
         try:
