@@ -22,12 +22,12 @@ _FIRST_ROWS = 1000
 # Measured: what threads and buffers take, whatever the rows.
 _BASE_MB = 32
 # How many pages, beside the answers that wait for their turn, the budget has room for. One that is decoded and
-# written takes ten times its own bytes; larger pages than these are no faster.
-_COPIES = 24
+# written takes ten times its own bytes; larger pages than these are hardly faster.
+_COPIES = 32
 _BYTES_PER_COLUMN = 2_000  # of a page, whatever its rows
 # Of a row, for each of its cells: one that is empty or null is sent in 3 or 5, and takes 20 once it is decoded.
 _LEAST_CELL = 8
-_LEAST_PAGE = 1 * MEGABYTE
+_LEAST_PAGE = 3 * MEGABYTE // 4
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
 
 
