@@ -38,6 +38,10 @@ def path_of(path: Any) -> Any:
         return found
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "open"):
         raise AirflowFailException(f"{path!r} is no path: it must be a text, and not {type(path).__name__}.")
+    if isinstance(path, str) and path.startswith("~") and "/" in path:
+        raise AirflowFailException(
+            f"{path} begins with ~, which only a shell reads as a home: name the folder itself, from / on."
+        )
     if getattr(path, "protocol", None) in ("file", "local"):  # whose file system moves a file into a folder
         return Path("/", path.path)  # such an address is absolute, with or without its first slash
     return Path(path) if isinstance(path, str) else path

@@ -94,6 +94,19 @@ def test_a_file_url(tmp_path: Path) -> None:
     assert (tmp_path / "numbers.csv").exists()
 
 
+@pytest.mark.parametrize("home", ["~/numbers.csv", "~somebody/numbers.csv"])
+def test_a_home_that_a_shell_alone_knows_is_no_folder_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AirflowFailException, match="name the folder itself"):
+        export(home)
+    assert list(tmp_path.iterdir()) == []
+
+    export("~numbers.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["~numbers.csv"]
+
+
 def test_a_path_object_of_a_local_file_is_written_as_one(tmp_path: Path) -> None:
     file, folder = tmp_path / "numbers.csv", tmp_path / "folder.csv"
     file.touch(0o600)
