@@ -51,7 +51,7 @@ _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they ar
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 # Rows of a Parquet file until it is joined to the others, if a row group has less; fewer take longer.
 _PART_ROWS = 20_000
-_PART_BYTES = 10 << 20
+_PART_BYTES = 9 << 20  # more takes more memory, and less takes longer where there are many columns
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
