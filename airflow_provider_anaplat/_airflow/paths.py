@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import re
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
@@ -12,6 +13,8 @@ from airflow_provider_anaplat.client._http.redaction import without_userinfo
 if TYPE_CHECKING:
     from airflow_provider_anaplat.output.formats import WriteOptions
     from airflow_provider_anaplat.output.place import Place
+
+_HOME = re.compile("~$|~[^/]*/")
 
 
 def path_of(path: Any) -> Any:
@@ -38,7 +41,7 @@ def path_of(path: Any) -> Any:
         return found
     if not isinstance(path, str | os.PathLike) and not hasattr(path, "open"):
         raise AirflowFailException(f"{path!r} is no path: it must be a text, and not {type(path).__name__}.")
-    if isinstance(path, str) and path.startswith("~") and "/" in path:
+    if isinstance(path, str | PurePath) and _HOME.match(str(path)):
         raise AirflowFailException(
             f"{path} begins with ~, which only a shell reads as a home: name the folder itself, from / on."
         )

@@ -94,9 +94,9 @@ def test_a_file_url(tmp_path: Path) -> None:
     assert (tmp_path / "numbers.csv").exists()
 
 
-@pytest.mark.parametrize("home", ["~/numbers.csv", "~somebody/numbers.csv"])
+@pytest.mark.parametrize("home", ["~/numbers.csv", "~somebody/numbers.csv", "~", Path("~/numbers.csv")])
 def test_a_home_that_a_shell_alone_knows_is_no_folder_of_that_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AirflowFailException, match="name the folder itself"):
