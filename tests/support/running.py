@@ -124,7 +124,7 @@ class RunningAirflow:
             except psutil.NoSuchProcess:
                 continue
         process.wait()
-        psutil.wait_procs(family[1:], timeout=LONG)
+        wait_until(lambda: all(map(has_ended, family[1:])))
 
     def stop(self) -> None:
         for name in list(self._processes):
@@ -163,6 +163,15 @@ def for_this_release(dag: str) -> str:
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Tell whether a process has; one that nobody has waited for yet is of no harm."""
+    # psutil's own wait fails where a process goes just then: https://github.com/giampaolo/psutil/issues/2715
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def wait_until(true: Callable[[], object], explain: Callable[[], object] = lambda: "waited in vain") -> None:
