@@ -23,7 +23,7 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.output.formats import CsvSink
 from airflow_provider_anaplat.output.place import Place, has_format
 from airflow_provider_anaplat.output.reading import DamagedFileError, rows_of
-from airflow_provider_anaplat.output.schema import schema_of
+from airflow_provider_anaplat.output.schema import Caster, schema_of
 from airflow_provider_anaplat.output.streams import COMPRESSIONS
 
 __all__ = [
@@ -196,8 +196,8 @@ class Rights:
         counts, first = {"gained": 0, "lost": 0}, list[str]()
         place = self._comparison.changes
         with closing(self._changes(counts, first)) as frames:
-            given = frames if place.sink.typed else (frame.cast(pl.String) for frame in frames)
-            size = place.write(given, CHANGE_COLUMNS).bytes
+            texts = (frame.cast(pl.String) for frame in frames)
+            size = place.write(texts, Caster(CHANGE_COLUMNS)).bytes
         return Changes(self._comparison, counts["gained"], counts["lost"], size, first)
 
     def _changes(self, counts: dict[str, int], first: list[str]) -> Generator[pl.DataFrame]:

@@ -26,7 +26,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
 )
 from airflow_provider_anaplat.output.place import Place
-from airflow_provider_anaplat.output.schema import schema_of
+from airflow_provider_anaplat.output.schema import Caster, schema_of
 
 __all__ = [
     "COLUMNS",
@@ -126,8 +126,8 @@ def write_access_report(
     with compared(comparison, place) as rights:
         with closing(_frames(client, query, summary)) as frames:
             noted = frames if rights is None else rights.noted(frames)
-            given = noted if place.sink.typed else (frame.cast(pl.String) for frame in noted)
-            summary.bytes = place.write(given, COLUMNS).bytes
+            texts = (frame.cast(pl.String) for frame in noted)
+            summary.bytes = place.write(texts, Caster(COLUMNS)).bytes
         if rights is not None:
             summary.changes = rights.write_changes(summary.failed)
     return summary

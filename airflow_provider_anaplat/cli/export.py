@@ -12,6 +12,7 @@ from airflow_provider_anaplat.cli.paths import place_for
 from airflow_provider_anaplat.cli.session import client_for, json_object
 from airflow_provider_anaplat.client.names import find_dataset
 from airflow_provider_anaplat.output.formats import WriteOptions
+from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
 from airflow_provider_anaplat.rows.targets import FileTarget, PartsTarget
@@ -119,19 +120,10 @@ class _Watched:
     def __str__(self) -> str:
         return str(self.target)
 
-    @property
-    def typed(self) -> bool:
-        return self.target.typed
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        return self.target.stays_whole(frame)
 
-    @property
-    def finite(self) -> bool:
-        return self.target.finite
-
-    @property
-    def delimiter(self) -> str | None:
-        return self.target.delimiter
-
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written | None:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written | None:
         for task in self.progress.task_ids:
             self.progress.remove_task(task)
         bar = self.progress.add_task("", total=reader.expected_rows, rows=_rows(0, reader), rate="")
@@ -145,7 +137,7 @@ class _Watched:
             self.progress.update(bar, completed=count, rows=_rows(count, reader), rate=rate)
             return frame
 
-        return self.target.write(map(counted, frames), reader)  # which keeps no page in memory
+        return self.target.write(map(counted, frames), reader, caster)  # which keeps no page in memory
 
 
 def _rows(count: int, reader: PageReader) -> str:

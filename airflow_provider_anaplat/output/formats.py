@@ -10,20 +10,18 @@ from typing import ClassVar, Literal, Protocol
 
 import polars as pl
 
-from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
-from airflow_provider_anaplat.output.schema import arrow_schema, schema_of, unique_names
+from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_of, unique_names
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
-from airflow_provider_anaplat.output.whole import cells_of, in_columns, is_whole, lines_of
+from airflow_provider_anaplat.output.whole import cells_of, in_columns, is_whole, lines_of, needs_quotes
 
 __all__ = [
     "FORMATS",
-    "Columns",
     "CsvSink",
     "FileFormat",
     "Format",
@@ -36,7 +34,6 @@ __all__ = [
 
 FileFormat = Literal["csv", "ndjson", "parquet"]
 Formulas = Literal["keep", "escape"]
-Columns = tuple[Column, ...]
 
 # How a cell begins that a spreadsheet may calculate, also in full width; a plain number does no harm. At the
 # beginning of a file, a mark of byte order is not seen.
@@ -49,9 +46,12 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
-# Rows of a Parquet file until it is joined to the others, if a row group has less; fewer take longer.
-_PART_ROWS = 20_000
-_PART_BYTES = 9 << 20  # more takes more memory, and less takes longer where there are many columns
+# Rows and bytes of a row group of Parquet at most; more take more memory. Where there are very many columns, fewer
+# take longer: of a row group, a column takes as long as thousands of bytes.
+_GROUP_ROWS = 20_000
+_GROUP_BYTES = 9 << 20
+_GROUP_BYTES_PER_COLUMN = 12_000
+_MOST_GROUP_BYTES = 24 << 20
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
@@ -62,22 +62,18 @@ class Sink(Protocol):
     """A file format.
 
     :cvar file_format: its name, which is the suffix of its files too
-    :cvar typed: whether it keeps types, or the platform's own text
-    :cvar finite: whether its numbers are finite
-    :ivar delimiter: between two cells of a row that may stay whole; None if it is written by columns
     """
 
     file_format: ClassVar[FileFormat]
-    typed: ClassVar[bool]
-    finite: ClassVar[bool]
 
-    @property
-    def delimiter(self) -> str | None: ...  # noqa: D102
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell by whole rows whether all had better stay so; else they are put into columns."""
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all frames, in their order; none makes a valid file without rows.
 
-        :param frames: of the columns' types, or of text alone if the format keeps no types
+        :param frames: of text
+        :param caster: knows their columns, and reads them if the format keeps types
         :raises OSError: the file does not take all of it
         """
 
@@ -96,8 +92,6 @@ class CsvSink:
     """
 
     file_format: ClassVar[FileFormat] = "csv"
-    typed: ClassVar[bool] = False
-    finite: ClassVar[bool] = False
 
     delimiter: str = ","
     header: bool = True
@@ -113,12 +107,16 @@ class CsvSink:
                 "and no quotation mark or line break."
             )
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell whether no cell has to be quoted."""
+        return not needs_quotes(frame, self.delimiter)
+
+    def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write the header and all rows."""
         output = Output(file.write, file.flush)
         write = encoded(output, self.encoding)
         scratch = Scratch()
-        names = unique_names([column.name for column in columns])
+        names = unique_names([column.name for column in caster.columns])
         if self.header:
             # As a row, where names that were escaped need not differ.
             header = pl.DataFrame({name: [name] for name in names})
@@ -182,15 +180,16 @@ class NdjsonSink:
     """One JSON object a line, typed."""
 
     file_format: ClassVar[FileFormat] = "ndjson"
-    typed: ClassVar[bool] = True
-    finite: ClassVar[bool] = True
-    delimiter: ClassVar[str | None] = None
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell that it is written by columns."""
+        return False
+
+    def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
         output = Output(file.write, file.flush)
         # Each row repeats the names, which may be longer than what it holds.
-        names = sum(len(column.name.encode()) for column in columns) + 1
+        names = sum(len(column.name.encode()) for column in caster.columns) + 1
         most_rows = max(1, _NDJSON_BYTES // names)
         scratch = Scratch()
 
@@ -204,7 +203,7 @@ class NdjsonSink:
                     del rows
                 del frame  # it may be large, and the next one takes its time
 
-        feed(frames, write)
+        feed(caster.typed(frames, finite=True), write)
         output.flush()
 
 
@@ -216,39 +215,30 @@ class ParquetSink:
     """
 
     file_format: ClassVar[FileFormat] = "parquet"
-    typed: ClassVar[bool] = True
-    finite: ClassVar[bool] = False
-    delimiter: ClassVar[str | None] = None
 
     row_group_size: int = 50_000
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns, file: Writable) -> None:
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell that it takes some columns at a time."""
+        return True
+
+    def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all rows, while this thread makes the next frames."""
         output = Output(file.write, file.flush)
+        empty = pl.DataFrame(schema=schema_of(caster.columns, typed=True))
+        most_rows = min(self.row_group_size, _GROUP_ROWS)
+        most_bytes = max(_GROUP_BYTES, min(_MOST_GROUP_BYTES, len(caster.columns) * _GROUP_BYTES_PER_COLUMN))
 
         def join(pulled: Iterator[pl.DataFrame]) -> None:
             splitter = Splitter(pulled)
-            size = self.row_group_size * max(1, _PART_ROWS // self.row_group_size)
-            empty = pl.DataFrame(schema=schema_of(columns, typed=True))
-            with JoinedParquet(output, arrow_schema(columns)) as joined:
-                while splitter.has_more() or not joined.parts:
-                    part = pl.concat([empty, *splitter.take(size, _PART_BYTES)], rechunk=True)
-                    _check_rows(joined.add(self._bytes_of(part)), part.height)
-                    del part
+            with JoinedParquet(output, _parquet(empty), arrow_schema(caster.columns)) as joined:
+                while splitter.has_more():
+                    blocks = caster.blocks(list(splitter.take(most_rows, most_bytes)))
+                    _check_rows(joined.add(map(_parquet, blocks)), splitter.taken)
                 joined.finish()
 
-        feed(frames, join)
+        feed(caster.typed(frames), join)
         output.flush()
-
-    def _bytes_of(self, part: pl.DataFrame) -> bytes:
-        written = BytesIO()
-        part.write_parquet(
-            written,
-            compression="zstd",
-            compression_level=_ZSTD_LEVEL,
-            row_group_size=self.row_group_size,
-        )
-        return written.getvalue()  # a view of its buffer can end Python 3.12.1 when garbage is collected
 
 
 @dataclass(frozen=True)
@@ -316,3 +306,12 @@ def _check_rows(written: int, expected: int) -> None:
     """See that the file got as many rows as were to be written, whatever the library says."""
     if written != expected:
         raise OSError(f"{written:,} of {expected:,} rows were written")
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    """Return a file with one row group, or with none if there are no rows."""
+    written = BytesIO()
+    frame.write_parquet(
+        written, compression="zstd", compression_level=_ZSTD_LEVEL, row_group_size=max(1, frame.height)
+    )
+    return written.getvalue()  # a view of its buffer can end Python 3.12.1 when garbage is collected

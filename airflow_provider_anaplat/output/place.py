@@ -12,7 +12,8 @@ import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.files import StagedFile, Written
-from airflow_provider_anaplat.output.formats import FORMATS, Columns, FileFormat, Sink, WriteOptions
+from airflow_provider_anaplat.output.formats import FORMATS, FileFormat, Sink, WriteOptions
+from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.output.streams import COMPRESSIONS, compressed
 
 __all__ = [
@@ -47,21 +48,21 @@ class Place:
         """Return another place of the same format."""
         return replace(self, path=path)
 
-    def write(self, frames: Iterator[pl.DataFrame], columns: Columns) -> Written:
+    def write(self, frames: Iterator[pl.DataFrame], caster: Caster) -> Written:
         """Write one file, which appears when it is complete.
 
-        :param frames: the rows
-        :param columns: their columns
+        :param frames: the rows as text
+        :param caster: knows their columns, and reads them if the format keeps types
         :raises AnaplatOutputError: the file cannot be written
         """
         staged = StagedFile(self.path)
         staged.remove_others()
         with ExitStack() as leftovers:
-            self.stage(leftovers, staged, frames, columns)
+            self.stage(leftovers, staged, frames, caster)
             return Written(staged.size, {self.path.name: staged.publish()})
 
     def stage(
-        self, leftovers: ExitStack, staged: StagedFile, frames: Iterator[pl.DataFrame], columns: Columns
+        self, leftovers: ExitStack, staged: StagedFile, frames: Iterator[pl.DataFrame], caster: Caster
     ) -> None:
         """Write a file that is not seen yet.
 
@@ -69,7 +70,7 @@ class Place:
         """
         leftovers.callback(staged.discard)
         with staged.open() as file, compressed(file, self.compression) as stream:
-            self.sink.write(frames, columns, stream)
+            self.sink.write(frames, caster, stream)
 
 
 def place_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,10 @@ import polars as pl
 from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatCellError
+from airflow_provider_anaplat.output.whole import UNNAMED, in_columns, is_whole
 
 __all__ = [
     "BOOLEAN",
-    "UNNAMED",
     "Caster",
     "arrow_schema",
     "schema_of",
@@ -54,10 +54,10 @@ def _booleans(cells: pl.Series) -> pl.Series:
     return cells.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
 
 
-# Polars reads a name like `^sum$` as a regular expression, by which it finds no column of that name.
-UNNAMED = "cells"
 # Of this package's own reports, by a name that is no type of a platform, whose booleans stay text like any other.
 BOOLEAN = "true or false"
+# Columns that are handed on at a time if not all have to be: each takes memory, and far more when it is written.
+_BLOCK = 64
 _FEW_ROWS = 1_000  # of a column: to read it by itself takes longer than to copy it beside the others
 _INTEGER = _FdType(pl.Int64, _integers)
 _TEXT = _FdType(pl.String, lambda cells: cells)
@@ -135,55 +135,87 @@ def _metadata(column: Column) -> dict[str, str]:
 class Caster:
     """Turns the text of frames into their columns' types, and counts what had to be given up.
 
-    All columns of a type are read together, since thousands of them would take as many steps.
+    All columns of a type are read together, since thousands of them would take as many steps. The frames come in
+    the order of their rows.
 
     :param columns: the dataset's columns
+    :param first_row: number of the first row in the dataset, counted from 0
     :param nulls_for_errors: make a cell that its type cannot hold null, instead of failing
-    :param finite: whether the target can hold no NaN and no infinity
+    :ivar lost_cells: how many became null
     """
 
-    def __init__(self, columns: tuple[Column, ...], *, nulls_for_errors: bool, finite: bool) -> None:
-        self._fd_types = [column.fd_type for column in columns]
-        self._places: dict[_FdType, list[int]] = {}
-        for place, fd_type in enumerate(self._fd_types):
-            self._places.setdefault(_FD_TYPES.get(fd_type, _TEXT), []).append(place)
-        self._nulls_for_errors = nulls_for_errors
-        self._finite = finite
+    def __init__(self, columns: tuple[Column, ...], first_row: int = 0, *, nulls_for_errors: bool = False) -> None:
+        self.columns = columns
         self.lost_cells = 0
+        self._names = unique_names([column.name for column in columns])
+        self._nulls_for_errors = nulls_for_errors
+        self._row = first_row
 
-    def cast(self, frame: pl.DataFrame, first_row: int) -> pl.DataFrame:
-        """Return the typed frame.
+    def typed(self, frames: Iterator[pl.DataFrame], *, finite: bool = False) -> Iterator[pl.DataFrame]:
+        """Return the frames typed; whole rows stay whole, for :meth:`blocks`.
 
-        :param first_row: number of the frame's first row in the dataset, counted from 0
+        :param finite: whether whoever takes them can hold no NaN and no infinity
         :raises AnaplatCellError: a cell does not fit; column, row and value are named
         """
+
+        def typed(frame: pl.DataFrame) -> pl.DataFrame:
+            return frame if is_whole(frame) else self._counted(self._cast(frame, finite=finite))
+
+        return map(typed, frames)  # which keeps no frame in memory that was handed on
+
+    def blocks(self, frames: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield the rows of all frames typed, some columns at a time.
+
+        :param frames: as :meth:`typed` returns them
+        :raises AnaplatCellError: a cell does not fit; column, row and value are named
+        """
+        rows = pl.concat(frames)
+        if not is_whole(rows):
+            for first in range(0, rows.width, _BLOCK):
+                yield pl.DataFrame(rows.get_columns()[first : first + _BLOCK]).rechunk()
+            return
+        for first in range(0, len(self._names), _BLOCK):
+            names = self._names[first : first + _BLOCK]
+            yield self._cast(in_columns(rows.to_series().list.slice(first, len(names)), names), first)
+        self._counted(rows)
+
+    def _counted(self, frame: pl.DataFrame) -> pl.DataFrame:
+        self._row += frame.height
+        return frame
+
+    def _cast(self, frame: pl.DataFrame, first: int = 0, *, finite: bool = False) -> pl.DataFrame:
+        """Return a frame of some columns, from the first of these on."""
         columns, height = frame.get_columns(), frame.height
+        places_of: dict[_FdType, list[int]] = {}
+        for place in range(len(columns)):
+            places_of.setdefault(_FD_TYPES.get(self.columns[first + place].fd_type, _TEXT), []).append(place)
         lost: list[tuple[int, int]] = []
-        for fd_type, places in self._places.items():
+        for fd_type, places in places_of.items():
             if fd_type is _TEXT:
                 continue
             cells = pl.concat([columns[place] for place in places], rechunk=height < _FEW_ROWS).alias(UNNAMED)
-            read = self._read(fd_type, cells)
+            read = _read(fd_type, cells, finite=finite)
             if lost_here := read.null_count() - cells.null_count():
-                first = (read.is_null() & cells.is_not_null()).arg_true()[0]
-                lost.append((places[first // height], first % height))
+                place, row = divmod((read.is_null() & cells.is_not_null()).arg_true()[0], height)
+                lost.append((places[place], row))
                 self.lost_cells += lost_here
             for number, place in enumerate(places):
                 columns[place] = read.slice(number * height, height).alias(columns[place].name)
         if lost and not self._nulls_for_errors:
-            raise self._misfit(frame, first_row, *min(lost))
+            place, row = min(lost)
+            raise self._misfit(frame.to_series(place), row, self.columns[first + place].fd_type)
         return pl.DataFrame(columns)
 
-    def _read(self, fd_type: _FdType, cells: pl.Series) -> pl.Series:
-        read = fd_type.read(cells)
-        if self._finite and read.dtype == pl.Float64:
-            return pl.select(pl.when(read.is_finite()).then(read)).to_series()
-        return read
-
-    def _misfit(self, frame: pl.DataFrame, first_row: int, place: int, row: int) -> AnaplatCellError:
-        cells = frame.to_series(place)
+    def _misfit(self, cells: pl.Series, row: int, fd_type: str) -> AnaplatCellError:
         return AnaplatCellError(
-            f"Column {brief(repr(cells.name))}, row {first_row + row + 1:,} (counted from 1): "
-            f"{cells[row][:100]!r} is not a {self._fd_types[place]}. Set on_cast_error='null' to export such "
+            f"Column {brief(repr(cells.name))}, row {self._row + row + 1:,} (counted from 1): "
+            f"{cells[row][:100]!r} is not a {fd_type}. Set on_cast_error='null' to export such "
             "cells as null, or export to CSV, which keeps the platform's own text."
         )
+
+
+def _read(fd_type: _FdType, cells: pl.Series, *, finite: bool) -> pl.Series:
+    read = fd_type.read(cells)
+    if finite and read.dtype == pl.Float64:
+        return pl.select(pl.when(read.is_finite()).then(read)).to_series()
+    return read

@@ -44,7 +44,7 @@ class Reader:
         """Yield number and type of each field of a struct."""
         number = 0
         while head := self._byte():
-            number = number + (head >> 4) if head >> 4 else self._integer()
+            number = number + (head >> 4) if head >> 4 else self.integer()
             yield number, head & 0xF
 
     def items(self) -> Iterator[int]:
@@ -87,7 +87,7 @@ class Reader:
         if rule is None:
             return self.skipped(kind)
         if callable(rule):
-            changed = rule(self._integer())
+            changed = rule(self.integer())
             return None if changed is None else integer(changed)
         if kind == STRUCT:
             return self.edited(rule)
@@ -111,7 +111,8 @@ class Reader:
         elif kind not in (TRUE, FALSE):
             raise ValueError(f"there is no type {kind} in a Parquet footer")
 
-    def _integer(self) -> int:
+    def integer(self) -> int:
+        """Take an integer."""
         number = self._varint()
         return number >> 1 ^ -(number & 1)
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from airflow_provider_anaplat.output.schema import UNNAMED
-
 __all__ = [
     "MANY_COLUMNS",
+    "UNNAMED",
     "cells_of",
     "in_columns",
     "is_whole",
@@ -22,6 +21,8 @@ __all__ = [
 ]
 
 MANY_COLUMNS = 50  # fewer take no longer than rows that stay whole
+# Polars reads a name like `^sum$` as a regular expression, by which it finds no column of that name.
+UNNAMED = "cells"
 
 
 def whole(rows: pl.Series) -> pl.DataFrame:

@@ -84,15 +84,9 @@ def export_card(client: AnaplatClient, query: CardQuery, place: Place, on_cast_e
     if query.page_size < 1:
         raise AnaplatRequestError("page_size must be at least 1.")
     reader = _CardReader(client, query)
-    caster = Caster(reader.columns, nulls_for_errors=on_cast_error == "null", finite=place.sink.finite)
-
-    def frames() -> Generator[pl.DataFrame]:
-        with closing(reader.pages()) as pages:
-            for frame in pages:
-                yield caster.cast(frame, reader.read - frame.height) if place.sink.typed else frame
-
-    with closing(frames()) as stream:
-        size = place.write(stream, reader.columns).bytes
+    caster = Caster(reader.columns, nulls_for_errors=on_cast_error == "null")
+    with closing(reader.pages()) as frames:
+        size = place.write(frames, caster).bytes
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     client.observe(ROWS_EXPORTED, reader.read)

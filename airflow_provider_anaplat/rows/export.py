@@ -107,23 +107,22 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 
 
 def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
-    reader = PageReader(client, plan.query, plan.snapshot, delimiter=plan.target.delimiter)
+    query, target = plan.query, plan.target
+    reader = PageReader(client, query, plan.snapshot, stays_whole=target.stays_whole)
     columns = reader.columns
-    target = plan.target
-    caster = Caster(columns, nulls_for_errors=plan.on_cast_error == "null", finite=target.finite)
-    progress = ExportProgress(plan.query.ds_id, reader.expected_rows, reader.budget)
+    caster = Caster(columns, query.offset, nulls_for_errors=plan.on_cast_error == "null")
+    progress = ExportProgress(query.ds_id, reader.expected_rows, reader.budget)
 
     def frame(page: RowPage) -> pl.DataFrame:
         progress.add(page.frame.height)
-        first_row = plan.query.offset + progress.rows - page.frame.height
-        return caster.cast(page.frame, first_row) if target.typed else page.frame
+        return page.frame
 
     def frames() -> Generator[pl.DataFrame]:
         with closing(reader.pages()) as pages:
             yield from map(frame, pages)  # which keeps no page in memory that was handed on
 
     with closing(frames()) as stream:
-        written = target.write(stream, reader)
+        written = target.write(stream, reader, caster)
     if caster.lost_cells:
         log.warning("%d cells did not fit their column's type and were exported as null", caster.lost_cells)
     size = None if written is None else written.bytes

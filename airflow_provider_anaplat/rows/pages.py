@@ -12,6 +12,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
+import polars as pl
+
 from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, brief
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
@@ -22,7 +24,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
     AnaplatRowCountError,
 )
-from airflow_provider_anaplat.output.whole import MANY_COLUMNS, needs_quotes
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Described, Head, RowPage, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
@@ -92,8 +94,7 @@ class PageReader:
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
     :param snapshot: the state that the dataset must be in; by default, whatever state the first page is of
-    :param delimiter: leave rows of many columns whole, unless cells of the first page have to be quoted between
-        two of these
+    :param stays_whole: tells by the first page whether rows of many columns stay whole; by default, none do
     :raises AnaplatDatasetChangedError: the dataset is in another state
     :raises AnaplatRequestError: ``sort_by`` names no column
     :raises AnaplatError: the first page cannot be read
@@ -105,7 +106,7 @@ class PageReader:
         query: RowQuery,
         snapshot: Snapshot | None = None,
         *,
-        delimiter: str | None = None,
+        stays_whole: Callable[[pl.DataFrame], bool] | None = None,
     ) -> None:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
@@ -129,8 +130,8 @@ class PageReader:
         self._described = first.described
         self.columns = first.described.columns
         self.budget.has_columns(len(self.columns))
-        self._whole_for = delimiter if len(self.columns) >= MANY_COLUMNS else None
-        if self._whole_for is None and len(self.columns) >= _VERY_MANY_COLUMNS:
+        self._stays_whole = stays_whole if len(self.columns) >= MANY_COLUMNS else None
+        if self._stays_whole is None and len(self.columns) >= _VERY_MANY_COLUMNS:
             self._decoded = 1
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
@@ -179,8 +180,8 @@ class PageReader:
         """Return the first page, decoded, since its weight says how many rows the others may have."""
         head, limit = self._first.pop()
         page = self._decoded_page(head, self._query.offset, limit)
-        if self._whole_for is not None and needs_quotes(page.frame, self._whole_for):
-            self._whole_for = None
+        if self._stays_whole is not None and not self._stays_whole(page.frame):
+            self._stays_whole = None
             page = page.in_columns()
         pages: Future[list[tuple[RowPage, int]]] = Future()
         pages.set_result([(page, limit)])
@@ -286,7 +287,7 @@ class PageReader:
         return self._decoded_page(head, offset, limit), limit
 
     def _decoded_page(self, head: Head, offset: int, limit: int) -> RowPage:
-        page = head.page(self._decoder.map, limit, whole_rows=self._whole_for is not None)
+        page = head.page(self._decoder.map, limit, whole_rows=self._stays_whole is not None)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and more came."

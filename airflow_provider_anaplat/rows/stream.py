@@ -6,6 +6,7 @@ import logging
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from io import BytesIO
+from operator import attrgetter
 from typing import Any, get_args
 
 import polars as pl
@@ -82,14 +83,9 @@ class RowStream:
         return self._frames()
 
     def _frames(self) -> Generator[pl.DataFrame]:
-        caster = Caster(self.columns, nulls_for_errors=self._nulls_for_errors, finite=False)
-        row = self._query.offset
+        caster = Caster(self.columns, self._query.offset, nulls_for_errors=self._nulls_for_errors)
         with closing(self._reader.pages()) as pages:
-            for page in pages:
-                frame, first_row = page.frame, row
-                row += frame.height
-                del page
-                yield caster.cast(frame, first_row)
+            yield from caster.typed(map(attrgetter("frame"), pages))  # which keeps no page that was handed on
         if caster.lost_cells:
             log.warning(
                 "Dataset %s: %d cells did not fit their column's type and were read as null",

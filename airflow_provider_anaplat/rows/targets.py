@@ -22,6 +22,7 @@ from airflow_provider_anaplat.output.files import (
 )
 from airflow_provider_anaplat.output.formats import FORMATS, Sink
 from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.output.splitter import Splitter
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
@@ -57,26 +58,17 @@ class Part:
 
 
 class Target(Protocol):
-    """A place for rows; ``str()`` of it is what the log calls it.
+    """A place for rows; ``str()`` of it is what the log calls it."""
 
-    :ivar typed: whether it keeps types, or the platform's own text
-    :ivar finite: whether its numbers are finite
-    :ivar delimiter: between two cells of a row that may stay whole; None if columns are written
-    """
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell by whole rows whether all had better stay so; else they are put into columns."""
 
-    @property
-    def typed(self) -> bool: ...  # noqa: D102
-
-    @property
-    def delimiter(self) -> str | None: ...  # noqa: D102
-
-    @property
-    def finite(self) -> bool: ...  # noqa: D102
-
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written | None:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written | None:
         """Write all frames so that they are seen when they are complete, and return which files they are, if any.
 
+        :param frames: of text
         :param reader: what the frames are read from: it knows columns and version
+        :param caster: reads the text if the target keeps types
         """
 
 
@@ -92,24 +84,13 @@ class FileTarget:
     def __str__(self) -> str:
         return str(self.place)
 
-    @property
-    def typed(self) -> bool:
-        """Whether the format keeps types."""
-        return self.place.sink.typed
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell what the format does."""
+        return self.place.sink.stays_whole(frame)
 
-    @property
-    def finite(self) -> bool:
-        """Whether the format's numbers are finite."""
-        return self.place.sink.finite
-
-    @property
-    def delimiter(self) -> str | None:
-        """Between two cells of a row that may stay whole; None if the format is written by columns."""
-        return self.place.sink.delimiter
-
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written:
         """Write the file."""
-        return self.place.write(frames, reader.columns)
+        return self.place.write(frames, caster)
 
 
 @dataclass(frozen=True)
@@ -129,7 +110,7 @@ class PartsTarget(FileTarget):
         if self.rows_per_file < 1:
             raise AnaplatRequestError("rows_per_file must be at least 1.")
 
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> Written:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written:
         """Write the parts, then the manifest."""
         folder = self.place.path
         splitter = Splitter(frames)
@@ -140,7 +121,7 @@ class PartsTarget(FileTarget):
             while splitter.has_more() or not parts:
                 staged = StagedFile(folder / part_name(len(parts) + 1, self.place), MANIFEST)
                 taken = splitter.take(self.rows_per_file)
-                self.place.stage(leftovers, staged, taken, reader.columns)
+                self.place.stage(leftovers, staged, taken, caster)
                 parts.append(Part(staged.path.name, splitter.taken, staged.size))
                 staged_parts.append(staged)
             claim.check()

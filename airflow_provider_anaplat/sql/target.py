@@ -8,12 +8,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatRequestError
-from airflow_provider_anaplat.output.schema import schema_of
+from airflow_provider_anaplat.output.schema import Caster, schema_of
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
 from airflow_provider_anaplat.sql.ledger import LoadKey, LoadLedger, RecordedLoad, TableNote
@@ -53,8 +53,6 @@ class SqlTarget:
     key_columns: Sequence[str] = ()
     load_key: LoadKey | None = None
     fingerprint: str | None = None
-    typed: ClassVar[bool] = True
-    delimiter: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         if self.mode not in ("replace", "append", "upsert"):
@@ -85,10 +83,9 @@ class SqlTarget:
     def __str__(self) -> str:
         return f"table {self._name}"
 
-    @property
-    def finite(self) -> bool:
-        """Whether the database's numbers are finite."""
-        return self._dialect.finite
+    def stays_whole(self, frame: pl.DataFrame) -> bool:
+        """Tell that databases take columns."""
+        return False
 
     def recorded(self) -> RecordedLoad | None:
         """Return what this load came to, if it was appended before."""
@@ -113,8 +110,9 @@ class SqlTarget:
         has_all = rows == load.rows if self.mode == "replace" else rows >= load.rows
         return load if has_all else None
 
-    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader) -> None:
+    def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> None:
         """Load all frames, or none."""
+        frames = caster.typed(frames, finite=self._dialect.finite)
         columns = schema_of(reader.columns, typed=True)
         self._check_columns(list(columns), reader.ds_id)
         with self.session.refusals(f"Cannot load dataset {reader.ds_id} into {self}"):

@@ -23,6 +23,7 @@ from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.output.files import StagedFile
 from airflow_provider_anaplat.output.formats import CsvSink
 from airflow_provider_anaplat.output.place import Place
+from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.rows.partitions import PartitionedExport, RowsOfPart
@@ -157,6 +158,7 @@ def test_an_export_that_is_overtaken_at_its_end_writes_no_manifest(client: Anapl
         PartsTarget(Place(folder, CsvSink()), 8).write(
             (page.frame for page in reader.pages()),
             whole,  # type: ignore[arg-type]  # of which a target reads these three
+            Caster(reader.columns),
         )
 
     manifest = json.loads((folder / MANIFEST).read_text())

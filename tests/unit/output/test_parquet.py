@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 
 import arro3.io
@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from support.thrift import read_struct
 
 from airflow_provider_anaplat.client.models import Column
+from airflow_provider_anaplat.errors import AnaplatCellError
 from airflow_provider_anaplat.output.formats import ParquetSink
 from airflow_provider_anaplat.output.parquet import JoinedParquet
-from airflow_provider_anaplat.output.schema import arrow_schema
+from airflow_provider_anaplat.output.schema import Caster, arrow_schema
+from airflow_provider_anaplat.output.whole import whole
 
 COLUMNS = (
     Column(name="n", fd_type="LONG", alias="Number"),
@@ -33,33 +35,57 @@ def frame(numbers: list[int]) -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-def joined(parts: Iterable[pl.DataFrame], group: int) -> bytes:
-    """Return one file of a file for each part, all with row groups of this size."""
+def written(rows: pl.DataFrame, group: int | None = None) -> bytes:
     file = BytesIO()
-    with JoinedParquet(file, arrow_schema(COLUMNS)) as whole:
-        for rows in parts:
-            part = BytesIO()
-            rows.write_parquet(part, row_group_size=group)
-            whole.add(part.getvalue())
-        whole.finish()
+    rows.write_parquet(file, row_group_size=group)
+    return file.getvalue()
+
+
+def joined(groups: Iterable[pl.DataFrame], width: int = 2) -> bytes:
+    """Return one file of a row group for each frame, each put together of files with this many columns."""
+    file = BytesIO()
+    with JoinedParquet(file, written(frame([])), arrow_schema(COLUMNS)) as file_of_all:
+        for rows in groups:
+            columns = [rows.columns[first : first + width] for first in range(0, rows.width, width)]
+            assert file_of_all.add(written(rows.select(names)) for names in columns) == rows.height
+        file_of_all.finish()
     return file.getvalue()
 
 
 def of_10_000_rows() -> bytes:
-    return joined((frame([*range(first, first + 1000)]) for first in range(0, 10_000, 1000)), 250)
+    return joined(frame([*range(first, first + 250)]) for first in range(0, 10_000, 250))
 
 
 def read_by_arrow(content: bytes) -> pl.DataFrame:
     return pl.DataFrame(arro3.io.read_parquet(BytesIO(content)))
 
 
-@given(sizes=st.lists(st.integers(0, 50), min_size=1, max_size=8), group=st.integers(1, 60))
-def test_two_readers_find_all_rows(sizes: list[int], group: int) -> None:
-    parts = [frame([*range(sum(sizes[:number]), sum(sizes[: number + 1]))]) for number in range(len(sizes))]
-    content, expected = joined(parts, group), pl.concat(parts)
+@given(sizes=st.lists(st.integers(1, 50), max_size=8), width=st.integers(1, 4))
+def test_two_readers_find_all_rows(sizes: list[int], width: int) -> None:
+    groups = [frame([*range(sum(sizes[:number]), sum(sizes[: number + 1]))]) for number in range(len(sizes))]
+    content, expected = joined(groups, width), pl.concat([frame([]), *groups])
     assert pl.read_parquet(content).equals(expected)
     assert read_by_arrow(content).equals(expected)
     assert pl.scan_parquet(content).select(pl.len()).collect().item() == sum(sizes)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [written(frame([1, 2]).select("n", "text"))],
+        [written(frame([1, 2]).select("n", "text")), written(frame([1]).select("x"))],
+        [written(frame([1, 2, 3]), 1)],
+        [written(frame([]))],
+        [],
+    ],
+    ids=["a column is missing", "a column is shorter", "several row groups", "no row", "nothing"],
+)
+def test_what_is_no_row_group_is_refused(parts: list[bytes]) -> None:
+    with (
+        JoinedParquet(BytesIO(), written(frame([])), arrow_schema(COLUMNS)) as file_of_all,
+        pytest.raises(ValueError, match="of 3 columns"),
+    ):
+        file_of_all.add(parts)
 
 
 def test_row_groups_are_skipped_by_what_they_say_of_themselves() -> None:
@@ -75,6 +101,8 @@ def test_every_place_that_the_footer_names_is_in_its_row_group() -> None:
     for group in footer[4][1][1]:
         chunks = group[1][1][1]
         metadata = [chunk[3][1] for chunk in chunks]
+        assert group[6][1] == sum(column[7][1] for column in metadata)
+        assert group[2][1] == sum(column[6][1] for column in metadata)
         begins = [column[11][1] if 11 in column else column[9][1] for column in metadata]
         ends = [begin + column[7][1] for begin, column in zip(begins, metadata, strict=True)]
         assert begins == sorted(begins)
@@ -92,7 +120,8 @@ def pages(count: int) -> Iterator[pl.DataFrame]:
 
 def test_the_rows_of_many_parts_stay_in_order() -> None:
     file = BytesIO()
-    ParquetSink(row_group_size=10_000).write(pages(30), COLUMNS, file)
+    texts = (page.cast(pl.String) for page in pages(30))
+    ParquetSink(row_group_size=10_000).write(texts, Caster(COLUMNS), file)
     content = file.getvalue()
 
     assert len(content) > 2 << 20  # so there were several parts
@@ -107,11 +136,53 @@ def test_the_rows_of_many_parts_stay_in_order() -> None:
 @pytest.mark.parametrize("page_size", [10_000, 7_000, 25_000])
 def test_row_groups_are_the_same_however_long_the_pages_are(page_size: int) -> None:
     rows, file = pl.concat(pages(10)), BytesIO()
-    ParquetSink(row_group_size=10_000).write(rows.iter_slices(page_size), COLUMNS, file)
+    texts = rows.cast(pl.String).iter_slices(page_size)
+    ParquetSink(row_group_size=10_000).write(texts, Caster(COLUMNS), file)
     content = file.getvalue()
     groups = read_struct(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])[4][1][1]
     assert [group[3][1] for group in groups] == [10_000] * 10
     assert pl.read_parquet(content).equals(rows)
+
+
+KINDS: dict[str, Callable[[int], str]] = {
+    "LONG": str,
+    "STRING": "text {}".format,
+    "DOUBLE": "{}.5".format,
+    "DATE": lambda n: f"2026-01-{n % 28 + 1:02d}",
+}
+MANY = tuple(Column(name=f"c{number}", fd_type=[*KINDS][number % 4]) for number in range(150))
+
+
+def of_many_columns(rows: int) -> list[list[str]]:
+    return [[KINDS[column.fd_type](row + place) for place, column in enumerate(MANY)] for row in range(rows)]
+
+
+def write_many(cells: list[list[str]], caster: Caster) -> pl.DataFrame:
+    """Return what a file of whole rows, which came in pages of 10, holds in the end."""
+    file = BytesIO()
+    pages = (whole(pl.Series(cells[first : first + 10])) for first in range(0, len(cells), 10))
+    ParquetSink(row_group_size=15).write(pages, caster, file)
+    return pl.read_parquet(file.getvalue())
+
+
+def test_of_many_columns_some_are_written_at_a_time() -> None:
+    cells = of_many_columns(40)
+    names = [column.name for column in MANY]
+    (expected,) = Caster(MANY).typed(iter([pl.DataFrame(cells, names, orient="row")]))
+    found = write_many(cells, Caster(MANY))
+    assert found.equals(expected)
+    assert found.schema == expected.schema
+
+
+@pytest.mark.parametrize("place", [2, 66, 148])
+def test_a_cell_that_does_not_fit_is_named_wherever_it_is(place: int) -> None:
+    cells = of_many_columns(40)
+    cells[20][place] = "lots"
+    with pytest.raises(AnaplatCellError, match=rf"Column 'c{place}', row 1,021 \(counted from 1\): 'lots'"):
+        write_many(cells, Caster(MANY, 1000))
+    caster = Caster(MANY, nulls_for_errors=True)
+    assert write_many(cells, caster)[20, place] is None
+    assert caster.lost_cells == 1
 
 
 MEMORY = """
@@ -120,6 +191,7 @@ from pathlib import Path
 import polars as pl
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.output.formats import ParquetSink
+from airflow_provider_anaplat.output.schema import Caster
 
 def memory():
     return int(Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]) / 1024
@@ -128,7 +200,7 @@ def pages():
     for page in range(1501):
         if page in (500, 1500):
             found.append(memory())
-        yield pl.DataFrame({f"c{n}": range(page, page + 100) for n in range(20)})
+        yield pl.DataFrame({f"c{n}": range(page, page + 100) for n in range(20)}).cast(pl.String)
 
 class Nowhere(io.RawIOBase):
     def write(self, data):
@@ -136,7 +208,7 @@ class Nowhere(io.RawIOBase):
 
 found = []
 columns = tuple(Column(name=f"c{n}", fd_type="LONG") for n in range(20))
-ParquetSink(row_group_size=100).write(pages(), columns, Nowhere())
+ParquetSink(row_group_size=100).write(pages(), Caster(columns), Nowhere())
 print(json.dumps(found))
 """
 
@@ -166,15 +238,19 @@ class Nowhere(io.RawIOBase):
         return len(data)
 
 names = [f"a column with a long name {n}" for n in range(1000)]
-part = io.BytesIO()
-pl.DataFrame({name: ["a text that is of some length"] for name in names}).write_parquet(part)
-part = part.getvalue()
+def written(rows):
+    file = io.BytesIO()
+    rows.write_parquet(file)
+    return file.getvalue()
+
+rows = pl.DataFrame({name: ["a text that is of some length"] for name in names})
+part, empty = written(rows), written(rows.clear())
 file = Nowhere()
-with JoinedParquet(file, arrow_schema([Column(name=name, fd_type="STRING") for name in names])) as joined:
+with JoinedParquet(file, empty, arrow_schema([Column(name=name, fd_type="STRING") for name in names])) as joined:
     for number in range(300):
         if number == 10:
             early = memory("VmRSS")
-        joined.add(part)
+        joined.add([part])
     rows = file.written
     joined.finish()
 print(json.dumps([memory("VmHWM") - early, (file.written - rows) / 1024 / 1024]))

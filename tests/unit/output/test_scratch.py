@@ -12,6 +12,7 @@ from conftest import LONG
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.output.formats import CsvSink, NdjsonSink
+from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.streams import _beside
 
@@ -38,8 +39,8 @@ def test_cells_that_grow_most_fit(cell: str | None, names: list[str]) -> None:
     columns = tuple(Column(name=name, fdType="STRING") for name in names)
     frame = pl.DataFrame({name: [cell] * 100 for name in names}, schema=dict.fromkeys(names, pl.String))
     text, lines = BytesIO(), BytesIO()
-    CsvSink(header=False).write(iter([frame]), columns, text)
-    NdjsonSink().write(iter([frame]), columns, lines)
+    CsvSink(header=False).write(iter([frame]), Caster(columns), text)
+    NdjsonSink().write(iter([frame]), Caster(columns), lines)
     quoted = "" if cell is None else '"' + cell.replace('"', '""') + '"'
     plain = bool(cell) and '"' not in str(cell)
     assert text.getvalue().decode() == (",".join([cell if plain and cell else quoted] * len(names)) + "\n") * 100
