@@ -202,8 +202,8 @@ def test_what_another_has_put_there_before_it_is_noted_is_seen(
     target = PartsTarget if split else FileTarget
 
     class Overtaken(target):  # type: ignore[valid-type]  # one of two
-        def write(self, frames: Any, reader: Any) -> Written:
-            written = super().write(frames, reader)
+        def write(self, frames: Any, *others: Any) -> Written:
+            written = super().write(frames, *others)
             (tmp_path / "others").write_bytes(path.read_bytes())
             (tmp_path / "others").replace(path)
             return written
