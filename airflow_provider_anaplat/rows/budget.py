@@ -78,8 +78,11 @@ class Budget:
             return max(1, int(self._in_flight / (rows * self._heaviest())))
 
     def has_columns(self, columns: int) -> None:
-        """Note how many columns the pages have."""
+        """Note how many cells a row has."""
         self._least_row = columns * _LEAST_CELL
+
+    def makes_columns(self, columns: int) -> None:
+        """Note that rows are put into so many columns, page by page."""
         self._for_rows = max(self._page_bytes // 2, self._page_bytes - columns * _BYTES_PER_COLUMN)
 
     def saw(self, rows: int, size: int) -> None:

@@ -130,6 +130,7 @@ class _CardReader:
         self._first: tuple[CardData, int] | None = self._ask(0, self._budget.rows())
         self.columns = self._first[0].columns
         self._budget.has_columns(len(self.columns))
+        self._budget.makes_columns(len(self.columns))
         if not self.columns:
             raise AnaplatExportError(
                 f"Card {query.card_id}: the platform names no column and gives no row: there is nothing to write. "

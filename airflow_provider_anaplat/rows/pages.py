@@ -130,9 +130,9 @@ class PageReader:
         self._described = first.described
         self.columns = first.described.columns
         self.budget.has_columns(len(self.columns))
-        self._stays_whole = stays_whole if len(self.columns) >= MANY_COLUMNS else None
-        if self._stays_whole is None and len(self.columns) >= _VERY_MANY_COLUMNS:
-            self._decoded = 1
+        self._stays_whole = stays_whole
+        if len(self.columns) < MANY_COLUMNS or stays_whole is None:
+            self._make_columns()
         self.snapshot = snapshot or first.snapshot
         self.parent_dir_id = first.parent_dir_id
         self._check_snapshot(first)
@@ -181,11 +181,18 @@ class PageReader:
         head, limit = self._first.pop()
         page = self._decoded_page(head, self._query.offset, limit)
         if self._stays_whole is not None and not self._stays_whole(page.frame):
-            self._stays_whole = None
+            self._make_columns()
             page = page.in_columns()
         pages: Future[list[tuple[RowPage, int]]] = Future()
         pages.set_result([(page, limit)])
         return _Segment(self._query.offset + page.frame.height, threading.Event(), pages)
+
+    def _make_columns(self) -> None:
+        """Put the rows of all pages into columns, each of which takes memory."""
+        self._stays_whole = None
+        self.budget.makes_columns(len(self.columns))
+        if len(self.columns) >= _VERY_MANY_COLUMNS:
+            self._decoded = 1
 
     def _ahead(self, ahead: deque[_Segment], end: int) -> Iterator[RowPage]:
         """Yield pages, several requests ahead of the one that is yielded, until one is not what was planned.
