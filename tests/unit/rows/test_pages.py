@@ -6,6 +6,7 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import Any
 
 import pytest
 from conftest import numbers
@@ -14,6 +15,7 @@ from support.running import wait_until
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatRowCountError
+from airflow_provider_anaplat.output.whole import is_whole
 from airflow_provider_anaplat.rows.decode import Head, RowPage
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
 from airflow_provider_anaplat.simulator import Simulator, Table, replies
@@ -71,21 +73,31 @@ def test_what_short_pages_lack_is_asked_for_at_the_same_time(client: AnaplatClie
         assert rows.result() == list(range(80))
 
 
-@pytest.mark.parametrize(("columns", "decoded"), [(1, 2), (2_000, 1)])
+@pytest.mark.parametrize(
+    ("columns", "stays_whole", "decoded"),
+    [
+        pytest.param(1, None, 2, id="a column"),
+        pytest.param(2_000, None, 1, id="columns"),
+        pytest.param(2_000, lambda first_page: not is_whole(first_page), 1, id="columns after all"),
+        pytest.param(2_000, is_whole, 2, id="whole rows"),
+    ],
+)
 def test_two_pages_are_decoded_while_more_are_there_or_one_of_very_many_columns(
-    client: AnaplatClient, simulator: Simulator, columns: int, decoded: int
+    client: AnaplatClient, simulator: Simulator, columns: int, stays_whole: Any, decoded: int
 ) -> None:
     rows = [[str(number)] * columns for number in range(80)]
     table = Table.of_rows([(f"c{number}", "STRING") for number in range(columns)], rows)
     simulator.platform.add_dataset("numbers", table)
-    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8))
+    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8), stays_whole=stays_whole)
     with closing(reader.pages()) as pages:
         first = next(pages)
         wait_until(lambda: len(alive(Head)) + len(alive(RowPage)) == 8)
         wait_until(lambda: len(alive(RowPage)) == decoded)
         reader._decoder.submit(int).result()  # behind all that would be decoded now
         assert len(alive(RowPage)) == decoded
-        assert [list(row) for page in (first, *pages) for row in page.frame.rows()] == rows
+        frames = [page.frame for page in (first, *pages)]
+    assert {is_whole(frame) for frame in frames} == {stays_whole is is_whole}
+    assert [list(row[0] if is_whole(frame) else row) for frame in frames for row in frame.rows()] == rows
 
 
 def alive(kind: type) -> list[object]:
