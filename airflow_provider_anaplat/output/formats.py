@@ -50,8 +50,8 @@ _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a te
 # take longer: of a row group, a column takes as long as thousands of bytes.
 _GROUP_ROWS = 20_000
 _GROUP_BYTES = 9 << 20
-_GROUP_BYTES_PER_COLUMN = 12_000
-_MOST_GROUP_BYTES = 18 << 20
+_GROUP_BYTES_PER_COLUMN = 18_000
+_MOST_GROUP_BYTES = 20 << 20
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
