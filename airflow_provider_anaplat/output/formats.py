@@ -14,6 +14,7 @@ from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.parquet import JoinedParquet
+from airflow_provider_anaplat.output.row_groups import RowGroup
 from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_of, unique_names
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
@@ -46,12 +47,7 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
-# Rows and bytes of a row group of Parquet at most; more take more memory. Where there are very many columns, fewer
-# take longer: of a row group, a column takes as long as thousands of bytes.
-_GROUP_ROWS = 20_000
-_GROUP_BYTES = 9 << 20
-_GROUP_BYTES_PER_COLUMN = 18_000
-_MOST_GROUP_BYTES = 20 << 20
+_GROUP_ROWS = 20_000  # of Parquet at most; more take more memory
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
@@ -227,17 +223,25 @@ class ParquetSink:
         output = Output(file.write, file.flush)
         empty = pl.DataFrame(schema=schema_of(caster.columns, typed=True))
         most_rows = min(self.row_group_size, _GROUP_ROWS)
-        most_bytes = max(_GROUP_BYTES, min(_MOST_GROUP_BYTES, len(caster.columns) * _GROUP_BYTES_PER_COLUMN))
 
-        def join(pulled: Iterator[pl.DataFrame]) -> None:
-            splitter = Splitter(pulled)
+        def groups() -> Iterator[RowGroup]:
+            splitter = Splitter(caster.typed(frames))
+            while splitter.has_more():
+                group = RowGroup()
+                group.take(splitter, most_rows)
+                yield group
+                del group
+
+        def join(pulled: Iterator[RowGroup]) -> None:
             with JoinedParquet(output, _parquet(empty), arrow_schema(caster.columns)) as joined:
-                while splitter.has_more():
-                    blocks = caster.blocks(list(splitter.take(most_rows, most_bytes)))
-                    _check_rows(joined.add(map(_parquet, blocks)), splitter.taken)
+                for group in pulled:
+                    with group:
+                        blocks = caster.blocks(group.blocks())
+                        _check_rows(joined.add(map(_parquet, blocks)), group.rows)
+                    del group
                 joined.finish()
 
-        feed(caster.typed(frames), join)
+        feed(groups(), join)
         output.flush()
 
 

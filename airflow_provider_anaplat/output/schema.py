@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +56,6 @@ def _booleans(cells: pl.Series) -> pl.Series:
 
 # Of this package's own reports, by a name that is no type of a platform, whose booleans stay text like any other.
 BOOLEAN = "true or false"
-# Columns that are handed on at a time if not all have to be: each takes memory, and far more when it is written.
-_BLOCK = 64
 _FEW_ROWS = 1_000  # of a column: to read it by itself takes longer than to copy it beside the others
 _INTEGER = _FdType(pl.Int64, _integers)
 _TEXT = _FdType(pl.String, lambda cells: cells)
@@ -163,21 +161,23 @@ class Caster:
 
         return map(typed, frames)  # which keeps no frame in memory that was handed on
 
-    def blocks(self, frames: Sequence[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Yield the rows of all frames typed, some columns at a time.
+    def blocks(self, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield a row group's blocks of columns typed.
 
-        :param frames: as :meth:`typed` returns them
+        :param blocks: of all columns: those that :meth:`typed` returns, or parts of its whole rows
         :raises AnaplatCellError: a cell does not fit; column, row and value are named
         """
-        rows = pl.concat(frames)
-        if not is_whole(rows):
-            for first in range(0, rows.width, _BLOCK):
-                yield pl.DataFrame(rows.get_columns()[first : first + _BLOCK]).rechunk()
-            return
-        for first in range(0, len(self._names), _BLOCK):
-            names = self._names[first : first + _BLOCK]
-            yield self._cast(in_columns(rows.to_series().list.slice(first, len(names)), names), first)
-        self._counted(rows)
+        first = rows = 0
+        for block in blocks:
+            if is_whole(block):
+                cells = block.to_series()
+                names = self._names[first : first + len(cells[0])]
+                yield self._cast(in_columns(cells, names), first)
+                first += len(names)
+                rows = block.height
+            else:
+                yield block
+        self._row += rows
 
     def _counted(self, frame: pl.DataFrame) -> pl.DataFrame:
         self._row += frame.height

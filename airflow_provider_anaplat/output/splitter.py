@@ -36,12 +36,14 @@ class Splitter:
     """Cuts frames when a stream has its rows, and keeps none that was handed on.
 
     :param frames: the frames, in the order of their rows
+    :ivar taken: rows that were taken last
+    :ivar weight: bytes that they weigh
     """
 
     def __init__(self, frames: Iterator[pl.DataFrame]) -> None:
         self._frames = frames
         self._rest: pl.DataFrame | None = None
-        self.taken = 0
+        self.taken = self.weight = 0
 
     def has_more(self) -> bool:
         """Tell whether a row is left."""
@@ -52,17 +54,17 @@ class Splitter:
         return True
 
     def take(self, rows: int, most_bytes: int | None = None) -> Iterator[pl.DataFrame]:
-        """Yield frames of that many rows together; ``taken`` counts them.
+        """Yield frames of that many rows together.
 
         :param most_bytes: no further frame follows if those before take that many
         """
-        self.taken = size = 0
-        while self.taken < rows and (most_bytes is None or size < most_bytes) and self.has_more():
+        self.taken = self.weight = 0
+        while self.taken < rows and (most_bytes is None or self.weight < most_bytes) and self.has_more():
             assert self._rest is not None  # noqa: S101 - has_more() says so
             head = self._rest.head(rows - self.taken)
             # Also a slice without rows would keep the memory of all of them.
             self._rest = self._rest.slice(head.height) if head.height < self._rest.height else None
             self.taken += head.height
-            size += weight_of(head)
+            self.weight += weight_of(head)
             yield head
             del head  # it may be large, and the next one takes its time

@@ -1,0 +1,107 @@
+"""Row groups of a Parquet file, handed back some columns at a time: each that is written takes memory.
+
+To write a column of a row group takes as long as thousands of its cells, however few there are, so a row group had
+better be large. Where rows are whole, since they have many columns, they wait in a temporary file, cut into blocks
+of columns, and memory holds one block of all of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import pairwise
+from tempfile import SpooledTemporaryFile, gettempdir
+
+import polars as pl
+
+from airflow_provider_anaplat.output.files import named
+from airflow_provider_anaplat.output.splitter import Splitter
+from airflow_provider_anaplat.output.whole import is_whole, whole
+
+__all__ = [
+    "RowGroup",
+]
+
+_BLOCK = 64  # columns
+_VERY_MANY_COLUMNS = 500
+_BLOCK_BYTES = 9 << 20  # of a block, which is in memory when it is written
+_CUT_BYTES = 2 << 20  # of rows that are cut into blocks at a time
+_WAITING_BYTES = 128 << 20  # of all blocks
+_SMALL = 1 << 20  # bytes that need no file
+
+
+class RowGroup:
+    """Rows that are taken from a stream until they are enough; a context manager.
+
+    :ivar rows: how many there are
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._frames: list[pl.DataFrame] = []
+        self._file = SpooledTemporaryFile(_SMALL)  # noqa: SIM115 - this is a context manager itself
+        self._places: list[list[int]] = []  # for each cut, where its blocks begin, and where the last of them ends
+        self._weights: Counter[int] = Counter()
+
+    def __enter__(self) -> RowGroup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def take(self, splitter: Splitter, most_rows: int) -> None:
+        """Take rows from a stream: whole ones, or typed columns.
+
+        :param most_rows: how many at most
+        :raises AnaplatOutputError: the temporary file cannot be written
+        """
+        while self.rows < most_rows and not self._is_full() and splitter.has_more():
+            frame = pl.concat(splitter.take(most_rows - self.rows, _CUT_BYTES))
+            self.rows += frame.height
+            if is_whole(frame) and len(frame.item(0, 0)) >= _VERY_MANY_COLUMNS:
+                self._cut(frame)
+            else:
+                self._frames.append(frame)
+                self._weights[0] += splitter.weight
+
+    def blocks(self) -> Iterator[pl.DataFrame]:
+        """Yield all rows of some columns, then of the next: typed columns, or whole rows of that many cells."""
+        if self._frames:
+            yield from _blocks(pl.concat(self._frames))
+        for block in zip(*map(pairwise, self._places), strict=True):
+            yield pl.concat([self._read(begin, end) for begin, end in block])
+
+    def _is_full(self) -> bool:
+        weights = self._weights.values()
+        return max(weights, default=0) >= _BLOCK_BYTES or sum(weights) >= _WAITING_BYTES
+
+    def _cut(self, rows: pl.DataFrame) -> None:
+        places = [self._file.tell()]
+        with named(gettempdir()):
+            for number, block in enumerate(_blocks(rows)):
+                self._file.write(_stored(block))
+                places.append(self._file.tell())
+                self._weights[number] += places[-1] - places[-2]
+        self._places.append(places)
+
+    def _read(self, begin: int, end: int) -> pl.DataFrame:
+        self._file.seek(begin)
+        return pl.read_ipc_stream(BytesIO(self._file.read(end - begin)))
+
+
+def _blocks(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    if is_whole(frame):
+        rows = frame.to_series()
+        for first in range(0, len(rows[0]), _BLOCK):
+            yield whole(rows.list.slice(first, _BLOCK))
+    else:
+        for first in range(0, frame.width, _BLOCK):
+            yield pl.DataFrame(frame.get_columns()[first : first + _BLOCK]).rechunk()
+
+
+def _stored(rows: pl.DataFrame) -> bytes:
+    """Return rows as their own texts alone, which Polars keeps together with those of the other columns."""
+    stored = BytesIO()
+    rows.write_ipc_stream(stored, compat_level=pl.CompatLevel.oldest())
+    return stored.getvalue()
