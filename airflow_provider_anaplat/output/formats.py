@@ -224,24 +224,17 @@ class ParquetSink:
         empty = pl.DataFrame(schema=schema_of(caster.columns, typed=True))
         most_rows = min(self.row_group_size, _GROUP_ROWS)
 
-        def groups() -> Iterator[RowGroup]:
-            splitter = Splitter(caster.typed(frames))
-            while splitter.has_more():
-                group = RowGroup()
-                group.take(splitter, most_rows)
-                yield group
-                del group
-
-        def join(pulled: Iterator[RowGroup]) -> None:
+        def join(pulled: Iterator[pl.DataFrame]) -> None:
+            splitter = Splitter(pulled)
             with JoinedParquet(output, _parquet(empty), arrow_schema(caster.columns)) as joined:
-                for group in pulled:
-                    with group:
+                while splitter.has_more():
+                    with RowGroup() as group:
+                        group.take(splitter, most_rows)
                         blocks = caster.blocks(group.blocks())
                         _check_rows(joined.add(map(_parquet, blocks)), group.rows)
-                    del group
                 joined.finish()
 
-        feed(groups(), join)
+        feed(caster.typed(frames), join)
         output.flush()
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -16,6 +14,7 @@ import polars as pl
 import pytest
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from fsspec.registry import register_implementation
+from support.limits import quota
 from upath import UPath
 
 from airflow_provider_anaplat.client.models import Column
@@ -51,17 +50,6 @@ def frames(count: int = 4) -> Iterator[pl.DataFrame]:
 def write(sink: Sink, suffix: str, file: BinaryIO) -> None:
     with compressed(file, suffix) as stream:
         sink.write(frames(), Caster(COLUMNS), stream)
-
-
-@contextmanager
-def quota(size: int) -> Iterator[None]:
-    """Let no file grow beyond so many bytes, as a quota does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @every_kind

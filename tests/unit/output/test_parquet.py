@@ -150,11 +150,15 @@ KINDS: dict[str, Callable[[int], str]] = {
     "DOUBLE": "{}.5".format,
     "DATE": lambda n: f"2026-01-{n % 28 + 1:02d}",
 }
-MANY = tuple(Column(name=f"c{number}", fd_type=[*KINDS][number % 4]) for number in range(150))
+COLUMN_LISTS = [
+    tuple(Column(name=f"c{number}", fd_type=[*KINDS][number % 4]) for number in range(count))
+    for count in (150, 600)
+]
+MANY, VERY_MANY = COLUMN_LISTS
 
 
-def of_many_columns(rows: int) -> list[list[str]]:
-    return [[KINDS[column.fd_type](row + place) for place, column in enumerate(MANY)] for row in range(rows)]
+def of_many_columns(columns: tuple[Column, ...], rows: int) -> list[list[str]]:
+    return [[KINDS[column.fd_type](row + place) for place, column in enumerate(columns)] for row in range(rows)]
 
 
 def write_many(cells: list[list[str]], caster: Caster) -> pl.DataFrame:
@@ -165,22 +169,23 @@ def write_many(cells: list[list[str]], caster: Caster) -> pl.DataFrame:
     return pl.read_parquet(file.getvalue())
 
 
-def test_of_many_columns_some_are_written_at_a_time() -> None:
-    cells = of_many_columns(40)
-    names = [column.name for column in MANY]
-    (expected,) = Caster(MANY).typed(iter([pl.DataFrame(cells, names, orient="row")]))
-    found = write_many(cells, Caster(MANY))
+@pytest.mark.parametrize("columns", COLUMN_LISTS, ids=len)
+def test_of_many_columns_some_are_written_at_a_time(columns: tuple[Column, ...]) -> None:
+    cells = of_many_columns(columns, 40)
+    names = [column.name for column in columns]
+    (expected,) = Caster(columns).typed(iter([pl.DataFrame(cells, names, orient="row")]))
+    found = write_many(cells, Caster(columns))
     assert found.equals(expected)
     assert found.schema == expected.schema
 
 
-@pytest.mark.parametrize("place", [2, 66, 148])
-def test_a_cell_that_does_not_fit_is_named_wherever_it_is(place: int) -> None:
-    cells = of_many_columns(40)
+@pytest.mark.parametrize(("columns", "place"), [(MANY, 2), (MANY, 66), (MANY, 148), (VERY_MANY, 598)])
+def test_a_cell_that_does_not_fit_is_named_wherever_it_is(columns: tuple[Column, ...], place: int) -> None:
+    cells = of_many_columns(columns, 40)
     cells[20][place] = "lots"
     with pytest.raises(AnaplatCellError, match=rf"Column 'c{place}', row 1,021 \(counted from 1\): 'lots'"):
-        write_many(cells, Caster(MANY, 1000))
-    caster = Caster(MANY, nulls_for_errors=True)
+        write_many(cells, Caster(columns, 1000))
+    caster = Caster(columns, nulls_for_errors=True)
     assert write_many(cells, caster)[20, place] is None
     assert caster.lost_cells == 1
 
