@@ -25,7 +25,7 @@ __all__ = [
 
 _BLOCK = 64  # columns
 _VERY_MANY_COLUMNS = 500
-_BLOCK_BYTES = 9 << 20  # of a block, which is in memory when it is written
+_BLOCK_BYTES = 6 << 20  # of a block, which is in memory when it is written
 _CUT_BYTES = 2 << 20  # of rows that are cut into blocks at a time
 _WAITING_BYTES = 256 << 20  # of all blocks
 _SMALL = 1 << 20  # bytes that need no file
