@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 import requests
 from page_server import page_server
-from ways import DATA
+from ways import DATA, execute
 
 from airflow_provider_anaplat.simulator import Simulator, Table
 
@@ -61,7 +61,7 @@ def by_operator(path: Path) -> None:
     """What this package does."""
     from airflow_provider_anaplat import AnaplatExportRowsOperator
 
-    AnaplatExportRowsOperator(task_id="small", ds_id="bench", output_path=str(path)).execute({})
+    execute(AnaplatExportRowsOperator(task_id="small", ds_id="bench", output_path=str(path)))
 
 
 def milliseconds(run: Callable[[], None]) -> float:

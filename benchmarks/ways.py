@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gc
+import inspect
 import json
 import os
 import sys
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 from tables import BENCH_COLUMNS
 
 if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+
     from airflow_provider_anaplat.client.arguments import DataFrameType
 
 DLT_TYPES = {"LONG": "bigint", "DOUBLE": "double", "STRING": "text", "DATE": "date"}
@@ -41,6 +44,11 @@ class Job:
     concurrency: int
     memory_mb: int
     folder: Path
+
+
+def execute(operator: BaseOperator) -> Any:
+    """Execute an operator without what Airflow wraps it in, which warns each time that no task runs here."""
+    return inspect.unwrap(type(operator).execute)(operator, {})
 
 
 def answers(url: str, rows: int, page_size: int) -> Iterator[bytes]:
@@ -145,15 +153,15 @@ def operator(file_format: str) -> Callable[[Job], None]:
 
         connection = {"conn_type": "anaplat", "host": job.url, "password": "token"}
         os.environ["AIRFLOW_CONN_ANAPLAT_DEFAULT"] = json.dumps(connection)
-        result: dict[str, Any] = AnaplatExportRowsOperator(
+        export = AnaplatExportRowsOperator(
             task_id="export",
             ds_id="bench",
             output_path=str(job.folder / f"out.{file_format}"),
             page_size=job.page_size,
             concurrency=job.concurrency,
             memory_mb=job.memory_mb,
-        ).execute({})
-        assert result["rows"] == job.rows
+        )
+        assert execute(export)["rows"] == job.rows
 
     return run
 

@@ -13,11 +13,12 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from itertools import chain
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 
 from arro3.core import Schema, Table
 from arro3.io import write_ipc_stream
 
+from airflow_provider_anaplat.output.files import named
 from airflow_provider_anaplat.output.streams import Writable
 from airflow_provider_anaplat.output.thrift import (
     BINARY,
@@ -83,6 +84,7 @@ class JoinedParquet:
 
         :param parts: Parquet files that hold the same rows, in one row group, and one after the other all columns
         :raises ValueError: they are no such files
+        :raises AnaplatOutputError: the temporary file cannot be written
         """
         group = _RowGroup(self._position)
         for part in parts:
@@ -91,7 +93,8 @@ class JoinedParquet:
             self._file.write(memoryview(part)[len(_MAGIC) : end])
             self._position += end - len(_MAGIC)
         rows, entry = group.entry(self._columns)
-        self._entries.write(entry)
+        with named(gettempdir()):
+            self._entries.write(entry)
         self._groups += 1
         self._rows += rows
         return rows

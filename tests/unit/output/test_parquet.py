@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
+from pathlib import Path
 
 import arro3.io
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.limits import quota
 from support.thrift import read_struct
 
 from airflow_provider_anaplat.client.models import Column
-from airflow_provider_anaplat.errors import AnaplatCellError
+from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatOutputError
 from airflow_provider_anaplat.output.formats import ParquetSink
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.schema import Caster, arrow_schema
@@ -268,3 +273,18 @@ def test_the_footer_of_a_wide_file_takes_little_memory_also_when_it_is_written()
     grown, footer = json.loads(output.stdout)  # MB
     assert footer > 30
     assert grown < 20  # 26 where all of it is kept in memory
+
+
+def test_a_temporary_file_without_room_for_the_footer_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    columns = [Column(name=f"c{number}", fd_type="STRING") for number in range(1_000)]
+    rows = pl.DataFrame({column.name: ["a text"] for column in columns})
+    said = f"Cannot write {tmp_path}: {os.strerror(errno.EFBIG)}"
+    with (
+        JoinedParquet(BytesIO(), written(rows.clear()), arrow_schema(tuple(columns))) as file,
+        quota(1_000_000),
+        pytest.raises(AnaplatOutputError, match=said),
+    ):
+        list(map(file.add, [[written(rows)]] * 100))
