@@ -47,7 +47,7 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
-_GROUP_ROWS = 20_000  # of Parquet at most; more take more memory
+_GROUP_ROWS = 20_000  # of a row group of Parquet at most; more take more memory
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
@@ -234,7 +234,7 @@ class ParquetSink:
                         _check_rows(joined.add(map(_parquet, blocks)), group.rows)
                 joined.finish()
 
-        feed(caster.typed(frames), join)
+        feed(caster.typed(frames), join, interrupt=output.break_off)
         output.flush()
 
 

@@ -13,12 +13,11 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from itertools import chain
-from tempfile import SpooledTemporaryFile, gettempdir
 
 from arro3.core import Schema, Table
 from arro3.io import write_ipc_stream
 
-from airflow_provider_anaplat.output.files import named
+from airflow_provider_anaplat.output.spill import Spill
 from airflow_provider_anaplat.output.streams import Writable
 from airflow_provider_anaplat.output.thrift import (
     BINARY,
@@ -39,8 +38,6 @@ __all__ = [
 
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4  # of the footer's length, which stands between the footer and the last magic
-# Bytes of the footer's entries that are kept in memory; more of them wait in a temporary file.
-_ENTRIES_IN_MEMORY = 1 << 20
 _COPIED = 1 << 20  # bytes at a time
 
 # Field numbers of Parquet's FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
@@ -71,30 +68,29 @@ class JoinedParquet:
             number: (kind, [footer.skipped(kind)]) for number, kind in footer.fields()
         }
         self._footer[_FILE_METADATA] = LIST, _arrow_entries(schema)
-        self._entries = SpooledTemporaryFile(_ENTRIES_IN_MEMORY)  # noqa: SIM115 - this is a context manager itself
+        self._entries = Spill()
 
     def __enter__(self) -> JoinedParquet:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._entries.close()
+    def __exit__(self, *details: object) -> None:
+        self._entries.__exit__(*details)
 
     def add(self, parts: Iterable[bytes]) -> int:
         """Write a row group, and return how many rows it has.
 
         :param parts: Parquet files that hold the same rows, in one row group, and one after the other all columns
         :raises ValueError: they are no such files
-        :raises AnaplatOutputError: the temporary file cannot be written
+        :raises AnaplatOutputError: a temporary file cannot be written
         """
-        group = _RowGroup(self._position)
+        group = _GroupEntry(self._position)
         for part in parts:
             footer, end = _footer_of(part)
             end = group.add(footer, self._position - len(_MAGIC), end)
             self._file.write(memoryview(part)[len(_MAGIC) : end])
             self._position += end - len(_MAGIC)
         rows, entry = group.entry(self._columns)
-        with named(gettempdir()):
-            self._entries.write(entry)
+        self._entries.write(entry)
         self._groups += 1
         self._rows += rows
         return rows
@@ -113,12 +109,11 @@ class JoinedParquet:
         self._file.write(size.to_bytes(_LENGTH_BYTES, "little") + _MAGIC)
 
     def _moved_entries(self) -> Iterator[bytes]:
-        self._entries.seek(0)
-        while piece := self._entries.read(_COPIED):
-            yield piece
+        for begin in range(0, self._entries.size, _COPIED):
+            yield self._entries.read(begin, begin + _COPIED)
 
 
-class _RowGroup:
+class _GroupEntry:
     """The entry of a row group that is put together of others, which move: no index stays, and no number.
 
     :param offset: where it begins in the file

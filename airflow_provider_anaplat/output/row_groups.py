@@ -1,8 +1,8 @@
 """Row groups of a Parquet file, handed back some columns at a time: each that is written takes memory.
 
 To write a column of a row group takes as long as thousands of its cells, however few there are, so a row group had
-better be large. Where rows are whole, since they have many columns, they wait in a temporary file, cut into blocks
-of columns, and memory holds one block of all of them at a time.
+better be large. Whole rows of very many columns wait in a temporary file, cut into blocks of columns, and memory
+holds one block of all of them at a time.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
 from itertools import pairwise
-from tempfile import SpooledTemporaryFile, gettempdir
 
 import polars as pl
 
-from airflow_provider_anaplat.output.files import named
+from airflow_provider_anaplat.output.spill import Spill
 from airflow_provider_anaplat.output.splitter import Splitter
 from airflow_provider_anaplat.output.whole import is_whole, whole
 
@@ -24,11 +23,10 @@ __all__ = [
 ]
 
 _BLOCK = 64  # columns
-_VERY_MANY_COLUMNS = 500
-_BLOCK_BYTES = 6 << 20  # of a block, which is in memory when it is written
-_CUT_BYTES = 2 << 20  # of rows that are cut into blocks at a time
+_WAITING_COLUMNS = 500  # and more: their rows wait in a temporary file
+_BLOCK_BYTES = 6 << 20  # of what is in memory when it is written: a block, or all rows if they do not wait
+_CUT_BYTES = 2 << 20  # of rows, or a page if that is more: what is cut into blocks at a time
 _WAITING_BYTES = 256 << 20  # of all blocks
-_SMALL = 1 << 20  # bytes that need no file
 
 
 class RowGroup:
@@ -40,18 +38,18 @@ class RowGroup:
     def __init__(self) -> None:
         self.rows = 0
         self._frames: list[pl.DataFrame] = []
-        self._file = SpooledTemporaryFile(_SMALL)  # noqa: SIM115 - this is a context manager itself
+        self._spill = Spill()
         self._places: list[list[int]] = []  # for each cut, where its blocks begin, and where the last of them ends
         self._weights: Counter[int] = Counter()
 
     def __enter__(self) -> RowGroup:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+    def __exit__(self, *details: object) -> None:
+        self._spill.__exit__(*details)
 
     def take(self, splitter: Splitter, most_rows: int) -> None:
-        """Take rows from a stream: whole ones, or typed columns.
+        """Take rows from a stream, in which all are whole, or all in typed columns.
 
         :param most_rows: how many at most
         :raises AnaplatOutputError: the temporary file cannot be written
@@ -59,7 +57,7 @@ class RowGroup:
         while self.rows < most_rows and not self._is_full() and splitter.has_more():
             frame = pl.concat(splitter.take(most_rows - self.rows, _CUT_BYTES))
             self.rows += frame.height
-            if is_whole(frame) and len(frame.item(0, 0)) >= _VERY_MANY_COLUMNS:
+            if is_whole(frame) and len(frame.item(0, 0)) >= _WAITING_COLUMNS:
                 self._cut(frame)
             else:
                 self._frames.append(frame)
@@ -77,17 +75,15 @@ class RowGroup:
         return max(weights, default=0) >= _BLOCK_BYTES or sum(weights) >= _WAITING_BYTES
 
     def _cut(self, rows: pl.DataFrame) -> None:
-        places = [self._file.tell()]
-        with named(gettempdir()):
-            for number, block in enumerate(_blocks(rows)):
-                self._file.write(_stored(block))
-                places.append(self._file.tell())
-                self._weights[number] += places[-1] - places[-2]
+        places = [self._spill.size]
+        for number, block in enumerate(_blocks(rows)):
+            self._spill.write(_stored(block))
+            places.append(self._spill.size)
+            self._weights[number] += places[-1] - places[-2]
         self._places.append(places)
 
     def _read(self, begin: int, end: int) -> pl.DataFrame:
-        self._file.seek(begin)
-        return pl.read_ipc_stream(BytesIO(self._file.read(end - begin)))
+        return pl.read_ipc_stream(BytesIO(self._spill.read(begin, end)))
 
 
 def _blocks(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -101,7 +97,7 @@ def _blocks(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def _stored(rows: pl.DataFrame) -> bytes:
-    """Return rows as their own texts alone, which Polars keeps together with those of the other columns."""
+    """Return rows with their own texts alone: their views, which are not stored, share those of all columns."""
     stored = BytesIO()
     rows.write_ipc_stream(stored, compat_level=pl.CompatLevel.oldest())
     return stored.getvalue()

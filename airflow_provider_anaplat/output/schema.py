@@ -161,14 +161,14 @@ class Caster:
 
         return map(typed, frames)  # which keeps no frame in memory that was handed on
 
-    def blocks(self, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    def blocks(self, untyped: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """Yield a row group's blocks of columns typed.
 
-        :param blocks: of all columns: those that :meth:`typed` returns, or parts of its whole rows
+        :param untyped: some columns after the others: those that :meth:`typed` returns, or parts of its whole rows
         :raises AnaplatCellError: a cell does not fit; column, row and value are named
         """
         first = rows = 0
-        for block in blocks:
+        for block in untyped:
             if is_whole(block):
                 cells = block.to_series()
                 names = self._names[first : first + len(cells[0])]

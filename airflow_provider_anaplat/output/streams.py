@@ -70,6 +70,10 @@ class Output:
         with self._remembered():
             self._flush()
 
+    def break_off(self) -> None:
+        """Let the next write fail: nobody wants what is written any more."""
+        self._failure = self._failure or OSError("the write was broken off")
+
     def check(self) -> None:
         """Raise what a write has raised."""
         if self._failure is not None:

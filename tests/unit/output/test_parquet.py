@@ -8,9 +8,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import arro3.io
 import polars as pl
@@ -275,16 +277,45 @@ def test_the_footer_of_a_wide_file_takes_little_memory_also_when_it_is_written()
     assert grown < 20  # 26 where all of it is kept in memory
 
 
+class SlowFile(BytesIO):
+    """Takes a while for each piece, and says when it was given one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces = 0
+        self.begun = threading.Event()
+
+    def write(self, data: Any) -> int:
+        self.pieces += 1
+        if self.pieces > 1:  # after the first bytes, which each file has
+            self.begun.set()
+            threading.Event().wait(0.1)
+        return super().write(data)
+
+
+def test_what_ends_a_task_waits_for_no_row_group() -> None:
+    file, columns = SlowFile(), tuple(Column(name=f"c{number}", fd_type="STRING") for number in range(6_400))
+
+    def pages() -> Iterator[pl.DataFrame]:
+        yield whole(pl.Series([["x"] * len(columns)]))
+        file.begun.wait()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ParquetSink(row_group_size=1).write(pages(), Caster(columns), file)
+    assert file.pieces < 100  # blocks of columns, each of which is a piece at least
+
+
 def test_a_temporary_file_without_room_for_the_footer_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    columns = [Column(name=f"c{number}", fd_type="STRING") for number in range(1_000)]
+    columns = tuple(Column(name=f"c{number}", fd_type="STRING") for number in range(1_000))
     rows = pl.DataFrame({column.name: ["a text"] for column in columns})
-    said = f"Cannot write {tmp_path}: {os.strerror(errno.EFBIG)}"
+    said = f"Cannot write a temporary file to {tmp_path}: {os.strerror(errno.EFBIG)}"
     with (
-        JoinedParquet(BytesIO(), written(rows.clear()), arrow_schema(tuple(columns))) as file,
-        quota(1_000_000),
         pytest.raises(AnaplatOutputError, match=said),
+        quota(1_100_000),
+        JoinedParquet(BytesIO(), written(rows.clear()), arrow_schema(columns)) as file,
     ):
         list(map(file.add, [[written(rows)]] * 100))
