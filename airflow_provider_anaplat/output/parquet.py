@@ -73,8 +73,8 @@ class JoinedParquet:
     def __enter__(self) -> JoinedParquet:
         return self
 
-    def __exit__(self, *details: object) -> None:
-        self._entries.__exit__(*details)
+    def __exit__(self, *_: object) -> None:
+        self._entries.close()
 
     def add(self, parts: Iterable[bytes]) -> int:
         """Write a row group, and return how many rows it has.

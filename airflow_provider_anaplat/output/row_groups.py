@@ -45,8 +45,8 @@ class RowGroup:
     def __enter__(self) -> RowGroup:
         return self
 
-    def __exit__(self, *details: object) -> None:
-        self._spill.__exit__(*details)
+    def __exit__(self, *_: object) -> None:
+        self._spill.close()
 
     def take(self, splitter: Splitter, most_rows: int) -> None:
         """Take rows from a stream, in which all are whole, or all in typed columns.

@@ -28,6 +28,10 @@ class Spill:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget all."""
         with suppress(OSError):  # of what could not be written, which nobody wants any more
             self._file.close()
 
