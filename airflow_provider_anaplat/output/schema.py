@@ -161,22 +161,22 @@ class Caster:
 
         return map(typed, frames)  # which keeps no frame in memory that was handed on
 
-    def blocks(self, untyped: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Yield a row group's blocks of columns typed.
+    def blocks(self, parts: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Yield a row group typed, some columns after the others.
 
-        :param untyped: some columns after the others: those that :meth:`typed` returns, or parts of its whole rows
+        :param parts: what :meth:`typed` has returned, some columns after the others: typed, or of whole rows
         :raises AnaplatCellError: a cell does not fit; column, row and value are named
         """
         first = rows = 0
-        for block in untyped:
-            if is_whole(block):
-                cells = block.to_series()
+        for part in parts:
+            if is_whole(part):
+                cells = part.to_series()
                 names = self._names[first : first + len(cells[0])]
                 yield self._cast(in_columns(cells, names), first)
                 first += len(names)
-                rows = block.height
+                rows = part.height
             else:
-                yield block
+                yield part
         self._row += rows
 
     def _counted(self, frame: pl.DataFrame) -> pl.DataFrame:
