@@ -31,12 +31,13 @@ class Merge:
         :raises AnaplatLoadError: the keys do not tell the rows apart, or the table does not hold them in the end
         """
         names = self.names
-        columns = ", ".join(names.columns)
-        for statement in self._dialect.create_stage:
-            self.session.run(statement.format(stage=names.stage, columns=columns, table=names.table))
+        for statement in self._dialect.create_stage(self.session, names):
+            self.session.run(statement)
         if self._dialect.check_keys is not None:
             self._dialect.check_keys(self.session, names)
         rows = load(names.stage)
+        if self._is_merged_faster(rows):
+            return rows
         merge_refuses_duplicates = bool(self._dialect.key_twice and names.others)
         if not merge_refuses_duplicates:
             self._refuse_duplicates()
@@ -47,6 +48,23 @@ class Merge:
             self._refuse_missing()
             self._refuse_unchanged()
         return rows
+
+    def _is_merged_faster(self, rows: int) -> bool:
+        """Bring the rows into the table, and tell whether they are there; if not, nothing was changed."""
+        statement = self._dialect.merge_faster(self.session, self.names)
+        if statement is None:
+            return False
+        self.session.run("SAVEPOINT anaplat_merge")
+        try:
+            changed = self.session.run(statement)
+        except self.session.driver.error as error:
+            if type(error).__name__ not in ("UniqueViolation", self._dialect.key_twice):
+                raise
+            self.session.run("ROLLBACK TO SAVEPOINT anaplat_merge")
+            return False
+        if changed != rows:  # a row that was the same already hides another one with its key
+            self._refuse_duplicates()
+        return True
 
     def _merge(self) -> int:
         """Bring the rows into the table, and return how many were changed there."""
