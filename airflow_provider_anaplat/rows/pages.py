@@ -26,7 +26,7 @@ from airflow_provider_anaplat.errors import (
 )
 from airflow_provider_anaplat.output.whole import MANY_COLUMNS
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
-from airflow_provider_anaplat.rows.decode import Described, Head, RowPage, Snapshot, read_head
+from airflow_provider_anaplat.rows.decode import Head, RowPage, Said, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
 __all__ = [
@@ -122,19 +122,19 @@ class PageReader:
         self._decoded = _DECODED
         self._position = query.offset
         self._query = query
-        self._described: Described | None = None
+        self._said: Said | None = None
         if query.sort_by is not None:
             self._check_sort_column(query.sort_by)
         first, limit = self._ask(query.offset, max(1, self._within(query.offset, self.budget.rows())))
         self._first = [(first, limit)]  # taken from here when it is read, so that nothing keeps it in memory
-        self._described = first.described
-        self.columns = first.described.columns
+        self._said = said = first.said
+        self.columns = said.described.columns
         self.budget.has_columns(len(self.columns))
         self._stays_whole = stays_whole
         if len(self.columns) < MANY_COLUMNS or stays_whole is None:
             self._make_columns()
-        self.snapshot = snapshot or first.snapshot
-        self.parent_dir_id = first.parent_dir_id
+        self.snapshot = snapshot or said.snapshot
+        self.parent_dir_id = said.parent_dir_id
         self._check_snapshot(first)
         left = max(0, self.snapshot.row_count - query.offset)
         self.expected_rows = self._within(query.offset, left)
@@ -303,10 +303,10 @@ class PageReader:
         return page
 
     def _check_snapshot(self, head: Head) -> None:
-        if head.snapshot != self.snapshot:
+        if head.said.snapshot != self.snapshot:
             raise AnaplatDatasetChangedError(
                 f"Dataset {self.ds_id} was updated while its rows were being read: "
-                f"{_differences(self.snapshot, head.snapshot)}. Nothing was published; run the task again."
+                f"{_differences(self.snapshot, head.said.snapshot)}. Nothing was published; run the task again."
             )
 
     def _ask(self, offset: int, limit: int) -> tuple[Head, int]:
@@ -331,7 +331,7 @@ class PageReader:
     def _ask_for(self, offset: int, limit: int, most: int | None) -> Head:
         query = self._query
         return self._client.read_rows_with(
-            partial(read_head, ds_id=query.ds_id, known=self._described),
+            partial(read_head, ds_id=query.ds_id, known=self._said),
             query.ds_id,
             offset=offset,
             limit=limit,

@@ -46,7 +46,7 @@ def arrow_frame(
 def is_fast(content: bytes) -> bool:
     """Whether Arrow reads the rows."""
     head = read_head(Answer("read_rows", 200, content))
-    names = tuple(column.name for column in head.described.columns)
+    names = tuple(column.name for column in head.said.described.columns)
     return head.rows is not None and arrow_frame(content, *head.rows, names) is not None
 
 
@@ -181,18 +181,27 @@ def test_what_stands_between_the_rows_and_another_list_is_read(lost: str) -> Non
     response["tags"] = ["x"]
     moved = read_head(Answer("read_rows", 200, json.dumps({"result": "ok", "response": response}).encode()))
 
-    assert moved.snapshot.version == 3
-    assert moved.snapshot.utime is not None
+    assert moved.said.snapshot.version == 3
+    assert moved.said.snapshot.utime is not None
     assert moved.page().frame.rows() == [("a", "b")]
 
 
-def test_columns_that_are_known_are_not_checked_again() -> None:
-    described = read_head(Answer("read_rows", 200, body([["a", "b"]]))).described
+def test_what_is_known_is_not_checked_again() -> None:
+    known = read_head(Answer("read_rows", 200, body([["a", "b"]]))).said
 
-    again = read_head(Answer("read_rows", 200, body([["c", "d"]])), known=described)
+    same = read_head(Answer("read_rows", 200, body([["c", "d"]])), known=known)
+    newer = read_head(Answer("read_rows", 200, body([["c", "d"]], version=4)), known=known)
 
-    assert again.described is described
-    assert again.page().frame.rows() == [("c", "d")]
+    assert same.said is known
+    assert newer.said.described is known.described
+    assert newer.said.snapshot.version == 4
+    assert same.page().frame.rows() == newer.page().frame.rows() == [("c", "d")]
+
+
+def test_an_answer_of_another_status_is_checked_whatever_is_known() -> None:
+    known = read_head(Answer("read_rows", 200, body([["a", "b"]]))).said
+    with pytest.raises(errors.AnaplatInvalidAnswerError, match="HTTP 500"):
+        read_head(Answer("read_rows", 500, body([["a", "b"]])), known=known)
 
 
 def test_rows_that_come_twice_in_an_answer_are_none() -> None:
@@ -208,20 +217,20 @@ def test_a_secret_in_what_is_said_beside_the_rows_is_masked(encoding: str) -> No
     answer = Answer("read_rows", 200, content.decode().encode(encoding), secrets=("secret/of+mine",))
     head = read_head(answer)
 
-    assert [name for name, _ in head.snapshot.columns] == ["a", "is a ***"]
-    assert head.parent_dir_id == "a ***"
+    assert [name for name, _ in head.said.snapshot.columns] == ["a", "is a ***"]
+    assert head.said.parent_dir_id == "a ***"
     assert head.page().frame.rows() == [("secret/of+mine", "")]
 
 
 def test_columns_that_are_others_than_those_known_are_checked() -> None:
-    known = read_head(Answer("read_rows", 200, body([["a", "b"]]))).described
+    known = read_head(Answer("read_rows", 200, body([["a", "b"]]))).said
     response = json.loads(body([["a", "b"]]))
     response["response"]["columns"][1]["name"] = "other"
     renamed = Answer("read_rows", 200, json.dumps(response).encode())
     response["response"]["columns"][1]["name"] = 7
     invalid = Answer("read_rows", 200, json.dumps(response).encode())
 
-    assert [name for name, _ in read_head(renamed, known=known).snapshot.columns] == ["a", "other"]
+    assert [name for name, _ in read_head(renamed, known=known).said.snapshot.columns] == ["a", "other"]
     with pytest.raises(errors.AnaplatInvalidAnswerError, match=r"columns\.1\.name"):
         read_head(invalid, known=known)
 
