@@ -67,6 +67,14 @@ def test_a_heavy_column_makes_a_row_group_smaller() -> None:
     assert len(groups) == 5
 
 
+def test_a_temporary_file_does_not_grow_without_end() -> None:
+    """Rows may be so heavy that no block of columns is large before all of them together are."""
+    row = pl.Series([["x" * 900] * 5_000])  # 4.5 MB
+    with RowGroup() as group:
+        group.take(Splitter(whole(row) for _ in range(100)), 100)
+        assert 50 < group.rows < 70
+
+
 def test_typed_columns_come_back_some_at_a_time() -> None:
     frame = pl.DataFrame({f"c{number}": range(number, number + 100) for number in range(150)})
     with RowGroup() as group:
