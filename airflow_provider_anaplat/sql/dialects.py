@@ -37,30 +37,25 @@ def _insert_on_conflict(_: Session, names: Names) -> list[str]:
     ]
 
 
-# MERGE takes no table with rules, and would update rows of tables that inherit from this one. A trigger may keep
-# rows away or as they were, or be there to see each row.
-_MERGES_FASTER = f"""
-SELECT 1 FROM pg_catalog.pg_class c
-WHERE c.oid = to_regclass({PARAMETER}) AND NOT c.relhasrules AND NOT c.relhassubclass
+# Partitions and the tables behind views may have triggers, too; those that are internal are of constraints.
+_NOTHING_KEEPS_ROWS = f"""
+SELECT 1 FROM pg_catalog.pg_class c WHERE c.oid = to_regclass({PARAMETER}) AND c.relkind = 'r'
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal)
-  AND CAST(current_setting('server_version_num') AS int) >= 150000
 """
 
 
-def _merge_in_postgresql(session: Session, names: Names) -> str | None:
-    if not session.rows(_MERGES_FASTER, [names.table]):
-        return None
-    same_key = " AND ".join(f"t.{key} = s.{key}" for key in names.keys)
-    values = ", ".join(f"s.{column}" for column in names.columns)
-    insert = f"WHEN NOT MATCHED THEN INSERT ({', '.join(names.columns)}) VALUES ({values})"
-    update = ""
-    if names.others:
-        updates = ", ".join(f"{column} = s.{column}" for column in names.others)
-        # As records, byte by byte: to be equal is not yet to be the same, and some types know no equality.
-        there, new = (", ".join(f"{side}.{column}" for column in names.others) for side in "ts")
-        differs = f"CAST(ROW({there}) AS record) *<> CAST(ROW({new}) AS record)"
-        update = f"WHEN MATCHED AND {differs} THEN UPDATE SET {updates} "
-    return f"MERGE INTO {names.table} AS t USING {names.stage} AS s ON {same_key} {update}{insert}"
+def _keeps_rows_in_postgresql(session: Session, names: Names) -> bool:
+    return not session.rows(_NOTHING_KEEPS_ROWS, [names.table])
+
+
+def _merge_in_postgresql(session: Session, names: Names) -> list[str]:
+    statements = _insert_on_conflict(session, names)
+    if not names.others or _keeps_rows_in_postgresql(session, names):
+        return statements
+    # As records, byte by byte: to be equal is not yet to be the same, and some types know no equality. Also a row
+    # that is passed over is locked, so that no other transaction changes or deletes it meanwhile.
+    there, new = (", ".join(f"{row}.{column}" for column in names.others) for row in (names.table, "excluded"))
+    return [f"{each} WHERE CAST(ROW({there}) AS record) *<> CAST(ROW({new}) AS record)" for each in statements]
 
 
 def _explain_merge(session: Session, names: Names) -> None:
@@ -145,14 +140,22 @@ def _find_by_reading(session: Session, schema: str | None, table: str) -> bool:
 
 
 def _create_stage_in_mysql(session: Session, names: Names) -> list[str]:
-    # MariaDB's own engine for temporary tables fills them in less time, unless the server allows one engine alone.
-    enforced = session.rows("SHOW VARIABLES LIKE 'enforce_storage_engine'")  # MySQL knows no such variable
-    engine = "Aria TRANSACTIONAL=0" if [value for _, value in enforced] == [""] else "InnoDB"
+    engine = "Aria TRANSACTIONAL=0" if _has_faster_stage(session) else "InnoDB"
     columns = ", ".join(names.columns)
     return [
         f"DROP TEMPORARY TABLE IF EXISTS {names.stage}",
         f"CREATE TEMPORARY TABLE {names.stage} ENGINE={engine} AS SELECT {columns} FROM {names.table} WHERE 1 = 0",
     ]
+
+
+def _has_faster_stage(session: Session) -> bool:
+    """Tell whether a temporary table may be of the engine that MariaDB has for its own."""
+    names = ("aria_used_for_temp_tables", "enforce_storage_engine", "innodb_encrypt_temporary_tables")
+    listed = ", ".join(f"'{name}'" for name in (*names, "binlog_format", "log_bin"))
+    found = dict(session.rows(f"SHOW VARIABLES WHERE Variable_name IN ({listed})"))
+    # Where statements are logged, those on it would be so outside the load's transaction.
+    is_logged = found.get("log_bin") != "OFF" and found.get("binlog_format") != "ROW"
+    return [found.get(name) for name in names] == ["ON", "", "OFF"] and not is_logged
 
 
 def _check_mysql_keys(session: Session, names: Names) -> None:
@@ -208,10 +211,10 @@ POSTGRESQL = Dialect(
         f"SELECT {', '.join(names.columns)} FROM {names.table} WITH NO DATA"
     ],
     check_keys=_explain_merge,
+    keeps_rows=_keeps_rows_in_postgresql,
     differs="CAST(t.{column} AS text) IS DISTINCT FROM CAST(s.{column} AS text)",  # json knows no equality
     key_twice="CardinalityViolation",
-    merge=_insert_on_conflict,
-    merge_faster=_merge_in_postgresql,
+    merge=_merge_in_postgresql,
 )
 
 MYSQL = Dialect(
@@ -256,6 +259,7 @@ SQLITE = Dialect(
         f"CREATE TEMPORARY TABLE {STAGE} AS SELECT {', '.join(names.columns)} FROM {names.table} WHERE 1 = 0"
     ],
     check_keys=_explain_merge,
+    keeps_rows=lambda *_: True,
     differs="t.{column} IS NOT s.{column}",
     merge=_insert_on_conflict,
 )

@@ -36,35 +36,16 @@ class Merge:
         if self._dialect.check_keys is not None:
             self._dialect.check_keys(self.session, names)
         rows = load(names.stage)
-        if self._is_merged_faster(rows):
-            return rows
         merge_refuses_duplicates = bool(self._dialect.key_twice and names.others)
         if not merge_refuses_duplicates:
             self._refuse_duplicates()
         changed = self._merge()
-        if changed < rows and self._dialect.differs is not None:  # rows were kept away, or as they were
-            if merge_refuses_duplicates:  # but not those that a trigger has kept away
-                self._refuse_duplicates()
+        if changed < rows and merge_refuses_duplicates:  # but not beside a row that it has passed over
+            self._refuse_duplicates()
+        if changed < rows and self._dialect.keeps_rows(self.session, names):
             self._refuse_missing()
             self._refuse_unchanged()
         return rows
-
-    def _is_merged_faster(self, rows: int) -> bool:
-        """Bring the rows into the table, and tell whether they are there; if not, nothing was changed."""
-        statement = self._dialect.merge_faster(self.session, self.names)
-        if statement is None:
-            return False
-        self.session.run("SAVEPOINT anaplat_merge")
-        try:
-            changed = self.session.run(statement)
-        except self.session.driver.error as error:
-            if type(error).__name__ not in ("UniqueViolation", self._dialect.key_twice):
-                raise
-            self.session.run("ROLLBACK TO SAVEPOINT anaplat_merge")
-            return False
-        if changed != rows:  # a row that was the same already hides another one with its key
-            self._refuse_duplicates()
-        return True
 
     def _merge(self) -> int:
         """Bring the rows into the table, and return how many were changed there."""
@@ -104,7 +85,7 @@ class Merge:
 
     def _refuse_unchanged(self) -> None:
         names = self.names
-        if not names.others or self._dialect.differs is None:
+        if not names.others:
             return
         differ = " OR ".join(self._dialect.differs.format(column=column) for column in names.others)
         [(kept,)] = self.session.rows(

@@ -204,13 +204,12 @@ class Dialect:
     :param select_groups: begins a query of many groups
     :param create_stage: the statements that create it, with the types of the table's columns
     :param check_keys: raises if the keys cannot tell the table's rows apart; None if there is no upsert
-    :param differs: tells whether a row that an update has passed over differs in a column; None if a trigger can
-        keep no row away, and rows that are the same already do not count as changed
+    :param keeps_rows: whether something else, such as a trigger, may keep rows out of a table, or as they were
+    :param differs: tells whether a row that an update has passed over differs in a column
     :param key_twice: name of the exception by which those statements refuse several rows with a key, if there are
         other columns; none if they take any of them
-    :param merge: the statements that bring the rows of the temporary table into the table
-    :param merge_faster: a statement that takes less time, and leaves rows alone that are the same already, but
-        fails where another load inserts the same keys meanwhile; None if it would not do for this table
+    :param merge: the statements that bring the rows of the temporary table into the table; they may pass over rows
+        that are the same already, unless something else may keep rows as well
     """
 
     name: str
@@ -234,10 +233,10 @@ class Dialect:
     select_groups: str = "SELECT"
     create_stage: Callable[[Session, Names], list[str]] = lambda *_: []
     check_keys: CheckKeys | None = None
-    differs: str | None = None
+    keeps_rows: Callable[[Session, Names], bool] = lambda *_: False
+    differs: str = ""
     key_twice: str = ""
     merge: Callable[[Session, Names], list[str]] = lambda *_: []
-    merge_faster: Callable[[Session, Names], str | None] = lambda *_: None
 
     def quote(self, name: str) -> str:
         """Return the identifier as it stands in a statement."""

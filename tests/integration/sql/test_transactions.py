@@ -402,6 +402,27 @@ def test_rows_that_another_transaction_brings_meanwhile_have_arrived(db: Databas
     assert stored(db) == LOADED
 
 
+@pytest.mark.parametrize("db", ["postgres", "mysql-connector"], indirect=True)
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM sales", "UPDATE sales SET half = 7", "UPDATE sales SET n = n + 100"]
+)
+def test_rows_that_another_transaction_changes_meanwhile_are_those_of_the_load(
+    db: Database, load: Any, change: str
+) -> None:
+    by_key = {"mode": "upsert", "key_columns": ["n"]}
+    load(**by_key)
+    loaded = db.rows("SELECT n, half FROM sales ORDER BY n")
+    db.run("UPDATE sales SET half = 9 WHERE n = 29")  # the others are the same already
+    with closing(db.connect()) as other, ThreadPoolExecutor(1) as pool:
+        other.cursor().execute(change)
+        loading = pool.submit(load, **by_key)
+        wait_until(lambda: loading.done() or waits_for_a_lock(db))
+        other.commit()
+        assert loading.result()["rows"] == 30
+
+    assert db.rows("SELECT n, half FROM sales WHERE n < 100 ORDER BY n") == loaded
+
+
 def test_a_load_that_fails_does_not_wait_for_a_lock(postgres: Database, load: Any, simulator: Simulator) -> None:
     """Rows wait for it in a thread, while the task fails or its time-out ends it."""
     old_table(postgres)
