@@ -188,9 +188,8 @@ def read_head(answer: Answer, ds_id: str | None = None, known: Said | None = Non
     utime = data.model_dump(mode="json", by_alias=True, include={"utime"})["utime"]
     described = described or _described(as_sent, data.columns, answer)
     snapshot = Snapshot(data.version, utime, data.row_count, described.types)
-    if envelope is None:
-        return Head(Said(None, described, snapshot, data.parent_dir_id), None, answer)
-    return Head(Said(beside.body, described, snapshot, data.parent_dir_id), rows, answer)
+    text, place = (None, None) if envelope is None else (beside.body, rows)
+    return Head(Said(text, described, snapshot, data.parent_dir_id), place, answer)
 
 
 def _described(as_sent: Any, columns: Sequence[Column], answer: Answer) -> Described:
