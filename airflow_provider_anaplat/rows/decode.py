@@ -95,7 +95,7 @@ class Described:
     :param types: name and type of each
     """
 
-    as_sent: Any
+    as_sent: Any = field(repr=False)
     columns: tuple[Column, ...]
     types: tuple[tuple[str, str], ...]
 

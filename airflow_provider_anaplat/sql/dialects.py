@@ -153,7 +153,8 @@ def _has_faster_stage(session: Session) -> bool:
     names = ("aria_used_for_temp_tables", "enforce_storage_engine", "innodb_encrypt_temporary_tables")
     listed = ", ".join(f"'{name}'" for name in (*names, "binlog_format", "log_bin"))
     found = dict(session.rows(f"SHOW VARIABLES WHERE Variable_name IN ({listed})"))
-    # Where statements are logged, those on it would be so outside the load's transaction.
+    # Where statements are logged, those on it would be so outside the load's transaction. Where InnoDB encrypts
+    # temporary tables, Aria may store their rows in clear.
     is_logged = found.get("log_bin") != "OFF" and found.get("binlog_format") != "ROW"
     return [found.get(name) for name in names] == ["ON", "", "OFF"] and not is_logged
 
