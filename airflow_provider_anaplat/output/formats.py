@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
-from typing import ClassVar, Literal, Protocol
+from typing import IO, ClassVar, Literal, Protocol
 
 import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
+from airflow_provider_anaplat.output.objects import Objects
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.row_groups import RowGroup
 from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_of, unique_names
@@ -52,6 +53,8 @@ _GROUP_ROWS = 20_000  # of a row group of Parquet at most; more take more memory
 # a write, and a signal that ends the task could be lost during one.
 _CSV_BYTES = 16 << 20
 _NDJSON_BYTES = 4 << 20
+_OBJECT_BYTES = 1 << 20  # the same of whole rows: what is made on the way to their text takes ten times as much
+_OBJECT_COLUMNS = 500  # and more are not written by columns
 
 
 class Sink(Protocol):
@@ -178,28 +181,22 @@ class NdjsonSink:
     file_format: ClassVar[FileFormat] = "ndjson"
 
     def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell that it is written by columns."""
-        return False
+        """Tell whether there are so many columns that objects are made faster from whole rows."""
+        return not frame.is_empty() and len(frame.item(0, 0)) >= _OBJECT_COLUMNS
 
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
-        """Write all rows, while this thread makes the next frame: to make one takes as long as to write one."""
+        """Write all rows, while this thread makes the next ones: to make some takes as long as to write them."""
         output = Output(file.write, file.flush)
-        # Each row repeats the names, which may be longer than what it holds.
-        names = sum(len(column.name.encode()) for column in caster.columns) + 1
-        most_rows = max(1, _NDJSON_BYTES // names)
         scratch = Scratch()
 
-        def write(pulled: Iterator[pl.DataFrame]) -> None:
-            for frame in pulled:
-                for rows in frame.iter_slices(rows_within(frame, most_rows, _NDJSON_BYTES)):
-                    # A byte becomes six at most, and there are a few more around a cell.
-                    text = scratch.text(10 * (weight_of(rows) + rows.height * names), rows.write_ndjson)
-                    _check_rows(occurrences(text, b"\n"), rows.height)
-                    output.write(text)
-                    del rows
-                del frame  # it may be large, and the next one takes its time
+        def write(pulled: Iterator[_Lines]) -> None:
+            for lines in pulled:
+                text = scratch.text(lines.most_bytes, lines.write)
+                _check_rows(occurrences(text, b"\n"), lines.rows)
+                output.write(text)
+                del lines  # they may be large, and the next ones take their time
 
-        feed(caster.typed(frames, finite=True), write)
+        feed(_lines(frames, caster), write)
         output.flush()
 
 
@@ -297,6 +294,41 @@ def _check_csv(frame: pl.DataFrame, text: memoryview) -> None:
         due -= int(cells.str.count_matches('"', literal=True).sum())
     if written != due + quotes:
         raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Rows as lines that are still to be written.
+
+    :param most_bytes: that they have at most
+    :param write: writes them to a file
+    """
+
+    rows: int
+    most_bytes: int
+    write: Callable[[IO[bytes]], object]
+
+
+def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_Lines]:
+    """Yield the lines of NDJSON of a few rows after the others.
+
+    :param frames: of text
+    """
+    names = unique_names([column.name for column in caster.columns])
+    objects = Objects(names, caster.places)
+    # Each row repeats the names, which may be longer than what it holds.
+    size_of_names = sum(len(name.encode()) for name in names) + 1
+    for frame in caster.typed(frames, finite=True):
+        most_bytes = _OBJECT_BYTES if is_whole(frame) else _NDJSON_BYTES
+        for rows in frame.iter_slices(rows_within(frame, max(1, most_bytes // size_of_names), most_bytes)):
+            write: Callable[[IO[bytes]], object] = rows.write_ndjson
+            if is_whole(rows):
+                lines = objects.lines(caster.by_type(rows))
+                write = partial(lines.write_csv, include_header=False, quote_style="never")
+            # A byte becomes six at most, and there are a few more around a cell.
+            yield _Lines(rows.height, 10 * (weight_of(rows) + rows.height * size_of_names), write)
+            del rows, write
+        del frame  # it may be large, and the next one takes its time
 
 
 def _check_rows(written: int, expected: int) -> None:

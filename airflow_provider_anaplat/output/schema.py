@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -97,8 +98,7 @@ def schema_of(columns: tuple[Column, ...], *, typed: bool) -> dict[str, type[pl.
     """
     names = unique_names([column.name for column in columns])
     return {
-        name: _FD_TYPES.get(column.fd_type, _TEXT).dtype if typed else pl.String
-        for name, column in zip(names, columns, strict=True)
+        name: _fd_type(column).dtype if typed else pl.String for name, column in zip(names, columns, strict=True)
     }
 
 
@@ -150,7 +150,7 @@ class Caster:
         self._row = first_row
 
     def typed(self, frames: Iterator[pl.DataFrame], *, finite: bool = False) -> Iterator[pl.DataFrame]:
-        """Return the frames typed; whole rows stay whole, for :meth:`blocks`.
+        """Return the frames typed; whole rows stay whole, for :meth:`blocks` or :meth:`by_type`.
 
         :param finite: whether whoever takes them can hold no NaN and no infinity
         :raises AnaplatCellError: a cell does not fit; column, row and value are named
@@ -179,6 +179,30 @@ class Caster:
                 yield part
         self._row += rows
 
+    @cached_property
+    def places(self) -> list[list[int]]:
+        """Which columns are of which type."""
+        return list(_places_of(self.columns).values())
+
+    def by_type(self, rows: pl.DataFrame) -> list[pl.Series]:
+        """Return the cells of whole rows typed, and finite: those of all columns of a type together, row by row.
+
+        :return: the cells of each type, in the order of :attr:`places`
+        :raises AnaplatCellError: a cell does not fit; column, row and value are named
+        """
+        by_type, lost = [], []
+        for places in self.places:
+            cells = rows.to_series().list.gather(places).explode()
+            typed, misfits = self._read(_fd_type(self.columns[places[0]]), cells, finite=True)
+            if len(misfits):
+                misfit = misfits[(misfits % len(places)).arg_min() or 0]
+                row, place = divmod(misfit, len(places))
+                lost.append((places[place], row, cells[misfit]))
+            by_type.append(typed)
+        self._refuse(lost)
+        self._row += rows.height
+        return by_type
+
     def _counted(self, frame: pl.DataFrame) -> pl.DataFrame:
         self._row += frame.height
         return frame
@@ -186,36 +210,51 @@ class Caster:
     def _cast(self, frame: pl.DataFrame, first: int = 0, *, finite: bool = False) -> pl.DataFrame:
         """Return a frame of some columns, from the first of these on."""
         columns, height = frame.get_columns(), frame.height
-        places_of: dict[_FdType, list[int]] = {}
-        for place in range(len(columns)):
-            places_of.setdefault(_FD_TYPES.get(self.columns[first + place].fd_type, _TEXT), []).append(place)
-        lost: list[tuple[int, int]] = []
-        for fd_type, places in places_of.items():
+        lost = []
+        for fd_type, places in _places_of(self.columns[first : first + len(columns)]).items():
             if fd_type is _TEXT:
                 continue
             cells = pl.concat([columns[place] for place in places], rechunk=height < _FEW_ROWS).alias(UNNAMED)
-            read = _read(fd_type, cells, finite=finite)
-            if lost_here := read.null_count() - cells.null_count():
-                place, row = divmod((read.is_null() & cells.is_not_null()).arg_true()[0], height)
-                lost.append((places[place], row))
-                self.lost_cells += lost_here
+            read, misfits = self._read(fd_type, cells, finite=finite)
+            if len(misfits):
+                place, row = divmod(misfits[0], height)
+                lost.append((first + places[place], row, cells[misfits[0]]))
             for number, place in enumerate(places):
                 columns[place] = read.slice(number * height, height).alias(columns[place].name)
-        if lost and not self._nulls_for_errors:
-            place, row = min(lost)
-            raise self._misfit(frame.to_series(place), row, self.columns[first + place].fd_type)
+        self._refuse(lost)
         return pl.DataFrame(columns)
 
-    def _misfit(self, cells: pl.Series, row: int, fd_type: str) -> AnaplatCellError:
-        return AnaplatCellError(
-            f"Column {brief(repr(cells.name))}, row {self._row + row + 1:,} (counted from 1): "
-            f"{cells[row][:100]!r} is not a {fd_type}. Set on_cast_error='null' to export such "
+    def _read(self, fd_type: _FdType, cells: pl.Series, *, finite: bool) -> tuple[pl.Series, pl.Series]:
+        """Return cells of a type, and where those are that do not fit it."""
+        read = fd_type.read(cells)
+        if finite and read.dtype == pl.Float64:
+            read = pl.select(pl.when(read.is_finite()).then(read)).to_series()
+        lost = read.null_count() - cells.null_count()
+        self.lost_cells += lost
+        return read, (read.is_null() & cells.is_not_null()).arg_true() if lost else pl.Series(dtype=pl.UInt32)
+
+    def _refuse(self, lost: list[tuple[int, int, str]]) -> None:
+        """Name the first of the cells that do not fit, unless they become null.
+
+        :param lost: number of the column, number of the row, and the cell
+        """
+        if not lost or self._nulls_for_errors:
+            return
+        place, row, cell = min(lost)
+        raise AnaplatCellError(
+            f"Column {brief(repr(self._names[place]))}, row {self._row + row + 1:,} (counted from 1): "
+            f"{cell[:100]!r} is not a {self.columns[place].fd_type}. Set on_cast_error='null' to export such "
             "cells as null, or export to CSV, which keeps the platform's own text."
         )
 
 
-def _read(fd_type: _FdType, cells: pl.Series, *, finite: bool) -> pl.Series:
-    read = fd_type.read(cells)
-    if finite and read.dtype == pl.Float64:
-        return pl.select(pl.when(read.is_finite()).then(read)).to_series()
-    return read
+def _fd_type(column: Column) -> _FdType:
+    return _FD_TYPES.get(column.fd_type, _TEXT)
+
+
+def _places_of(columns: Sequence[Column]) -> dict[_FdType, list[int]]:
+    """Return which columns are of which type."""
+    places_of: dict[_FdType, list[int]] = {}
+    for place, column in enumerate(columns):
+        places_of.setdefault(_fd_type(column), []).append(place)
+    return places_of

@@ -53,7 +53,7 @@ def written(sink: Sink, columns: Sequence[Column], rows: Sequence[Sequence[Cell]
         return DECOMPRESS[compression](file.getvalue())
 
     in_columns = content(head.page())
-    assert sink.file_format == "ndjson" or content(head.page(whole_rows=True)) == in_columns
+    assert content(head.page(whole_rows=True)) == in_columns
     return in_columns
 
 
