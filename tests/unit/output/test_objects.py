@@ -60,11 +60,12 @@ def test_many_rows_are_written_some_after_the_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first_page", "named"), [(40, "c0', row 1,023"), (22, "c3', row 1,022"), (21, "c597', row 1,021")]
+    ("first_page", "named"),
+    [(40, "c0', row 1,023"), (22, "c3', row 1,022"), (21, "c595', row 1,021"), (20, "c0', row 1,023")],
 )
 def test_of_cells_that_do_not_fit_the_first_columns_is_named(first_page: int, named: str) -> None:
     table = [[KINDS[column.fd_type].format(1) for column in COLUMNS] for _ in range(40)]
-    table[22][0], table[20][597], table[21][3], table[24][3] = "first", "lots", "second", "third"
+    table[22][0], table[20][595], table[21][3], table[24][3] = "first", "lots", "second", "third"
     rows = pl.Series(table)
     with pytest.raises(AnaplatCellError, match=re.escape(named)):
         written([whole(rows[:first_page]), whole(rows[first_page:])], Caster(COLUMNS, 1000))
