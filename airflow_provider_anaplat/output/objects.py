@@ -40,7 +40,7 @@ class Objects:
         of_types = zip(self._keys, cells, strict=True)
         lists = [_members(keys, of_type).reshape((-1, len(keys))).arr.to_list() for keys, of_type in of_types]
         members = pl.concat_list(lists).list.gather(self._order).list.join(",")
-        return pl.select(pl.format("{{{}}}", members))
+        return pl.select("{" + members + "}")
 
 
 def _members(keys: pl.Series, cells: pl.Series) -> pl.Series:
