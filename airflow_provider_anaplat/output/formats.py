@@ -323,8 +323,9 @@ def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_Lines]:
         for rows in frame.iter_slices(rows_within(frame, max(1, most_bytes // size_of_names), most_bytes)):
             write: Callable[[IO[bytes]], object] = rows.write_ndjson
             if is_whole(rows):
-                lines = objects.lines(caster.by_type(rows))
-                write = partial(lines.write_csv, include_header=False, quote_style="never")
+                write_csv = objects.lines(caster.by_type(rows)).write_csv
+                write = partial(write_csv, include_header=False, quote_style="never")
+                del write_csv
             # A byte becomes six at most, and there are a few more around a cell.
             yield _Lines(rows.height, 10 * (weight_of(rows) + rows.height * size_of_names), write)
             del rows, write
