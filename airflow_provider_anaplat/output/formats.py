@@ -321,15 +321,19 @@ def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_Lines]:
     for frame in caster.typed(frames, finite=True):
         most_bytes = _OBJECT_BYTES if is_whole(frame) else _NDJSON_BYTES
         for rows in frame.iter_slices(rows_within(frame, max(1, most_bytes // size_of_names), most_bytes)):
-            write: Callable[[IO[bytes]], object] = rows.write_ndjson
-            if is_whole(rows):
-                write_csv = objects.lines(caster.by_type(rows)).write_csv
-                write = partial(write_csv, include_header=False, quote_style="never")
-                del write_csv
             # A byte becomes six at most, and there are a few more around a cell.
-            yield _Lines(rows.height, 10 * (weight_of(rows) + rows.height * size_of_names), write)
-            del rows, write
+            most = 10 * (weight_of(rows) + rows.height * size_of_names)
+            yield _Lines(rows.height, most, _writer(rows, objects, caster))
+            del rows
         del frame  # it may be large, and the next one takes its time
+
+
+def _writer(rows: pl.DataFrame, objects: Objects, caster: Caster) -> Callable[[IO[bytes]], object]:
+    """Return what writes rows, whole or in typed columns, as lines of NDJSON."""
+    if not is_whole(rows):
+        return rows.write_ndjson
+    lines = objects.lines(caster.by_type(rows))
+    return partial(lines.write_csv, include_header=False, quote_style="never")
 
 
 def _check_rows(written: int, expected: int) -> None:

@@ -181,7 +181,7 @@ class Caster:
 
     @cached_property
     def places(self) -> list[list[int]]:
-        """Which columns are of which type."""
+        """The numbers of the columns of each type, from 0."""
         return list(_places_of(self.columns).values())
 
     def by_type(self, rows: pl.DataFrame) -> list[pl.Series]:

@@ -31,9 +31,11 @@ MANY = formats._OBJECT_COLUMNS
 
 def cells(rows: int) -> pl.Series:
     """Return whole rows, some of whose cells are null or empty, and some numbers none that JSON knows."""
-    table = [[KINDS[column.fd_type].format(row % 28 + 1) for column in COLUMNS] for row in range(rows)]
+    table: list[list[str | None]] = [
+        [KINDS[column.fd_type].format(row % 28 + 1) for column in COLUMNS] for row in range(rows)
+    ]
     for row in range(0, rows, 3):
-        table[row][row % 500] = None  # type: ignore[call-overload]  # as cells may be
+        table[row][row % 500] = None
         table[row][500 + 1], table[row][500 + 2] = "", "NaN"
     return pl.Series(table, dtype=pl.List(pl.String))
 
