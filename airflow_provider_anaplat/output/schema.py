@@ -13,7 +13,7 @@ import polars as pl
 from airflow_provider_anaplat.client._http.redaction import brief
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatCellError
-from airflow_provider_anaplat.output.whole import UNNAMED, in_columns, is_whole
+from airflow_provider_anaplat.output.whole import UNNAMED, cells_of, in_columns, is_whole
 
 __all__ = [
     "BOOLEAN",
@@ -192,7 +192,7 @@ class Caster:
         """
         by_type, lost = [], []
         for places in self.places:
-            cells = rows.to_series().list.gather(places).explode()
+            cells = cells_of(rows.select(pl.all().list.gather(places)))
             typed, misfits = self._read(_fd_type(self.columns[places[0]]), cells, finite=True)
             if len(misfits):
                 misfit = misfits[(misfits % len(places)).arg_min() or 0]
