@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatLoadError
+from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
 from airflow_provider_anaplat.output.splitter import rows_within
 from airflow_provider_anaplat.sql.dialects import MYSQL, POSTGRESQL, SQLITE, other_dialect
@@ -26,6 +27,8 @@ __all__ = [
 
 _ROWS_PER_STATEMENT = 1000
 _BYTES_PER_STATEMENT = 1_000_000  # the smallest limit of a MySQL server's packets
+# In this order, or the backslashes of the others would be escaped too.
+_ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _SQLITE_WAIT = 60_000  # milliseconds for another writer, or for a reader at the commit
 
 
@@ -101,25 +104,27 @@ class _Bulk:
         return rows
 
 
-def _csv(frame: pl.DataFrame, *, null: str = "", quote: str = '"', end: str = "\n") -> bytes:
-    r"""Return the frame as COPY reads it: null as an empty field, the empty text as ``""``.
+def _fields(frame: pl.DataFrame) -> bytes:
+    r"""Return the rows as COPY and LOAD DATA read them fastest: a tab between cells, null as ``\N``, no quotes."""
+    write = partial(_text, separator="\t", quote_style="never", null_value=r"\N")
+    fields = write(frame)
+    if (
+        occurrences(fields, b"\\") == sum(frame.null_count().row(0))
+        and occurrences(fields, b"\t") == frame.height * (frame.width - 1)
+        and occurrences(fields, b"\n") == frame.height
+        and occurrences(fields, b"\r") == 0
+    ):
+        return fields
+    cells = pl.col(pl.String)
+    for sign, escaped in _ESCAPES.items():
+        cells = cells.str.replace_all(sign, escaped, literal=True)
+    return write(frame.with_columns(cells))
 
-    Every text is quoted: a line that holds nothing but ``\.`` would end the data.
 
-    :param null: stands for null, without quotes
-    :param quote: around texts and dates, doubled within them
-    :param end: of a row
-    """
-    data = io.BytesIO()
-    frame.write_csv(
-        data,
-        include_header=False,
-        quote_style="non_numeric",
-        null_value=null,
-        quote_char=quote,
-        line_terminator=end,
-    )
-    return data.getvalue()
+def _text(frame: pl.DataFrame, **options: Any) -> bytes:
+    text = io.BytesIO()
+    frame.write_csv(text, include_header=False, **options)
+    return text.getvalue()
 
 
 def _put_with_psycopg(session: Session, statement: str, data: bytes) -> int:
@@ -146,7 +151,8 @@ def _check_taken(table: str, taken: int, expected: int) -> None:
 
 def _literals(frame: pl.DataFrame) -> bytes:
     """Return the rows as an INSERT lists them; a driver takes four times as long to render each value."""
-    return b"(" + _csv(frame, null="NULL", quote="'", end="),(").removesuffix(b",(")
+    rows = _text(frame, quote_style="non_numeric", quote_char="'", null_value="NULL", line_terminator="),(")
+    return b"(" + rows.removesuffix(b",(")
 
 
 def _put_with_insert(session: Session, statement: str, data: bytes) -> int:
@@ -221,7 +227,7 @@ def _prepare_sqlite(connection: Any) -> None:
     connection.execute(f"PRAGMA busy_timeout = {_SQLITE_WAIT}")
 
 
-_COPY = "COPY {table} ({columns}) FROM STDIN (FORMAT csv, ENCODING 'UTF8')"
+_COPY = "COPY {table} ({columns}) FROM STDIN (FORMAT text, ENCODING 'UTF8')"
 _INSERT = _Bulk(
     "INSERT INTO {table} ({columns}) VALUES ",
     _literals,
@@ -230,9 +236,9 @@ _INSERT = _Bulk(
     _BYTES_PER_STATEMENT,
 )
 _LOAD_DATA = _Bulk(
-    "INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' "
+    "INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\t' ESCAPED BY '\\' "
     "LINES TERMINATED BY '\n' ({columns})",
-    partial(_csv, null="NULL"),
+    _fields,
     _put_with_load_data,
     20_000,
     8 << 20,
@@ -241,10 +247,10 @@ _LOAD_DATA = _Bulk(
 # By the name of the package that a connection's class comes from.
 _DRIVERS = {
     "psycopg": Driver(
-        POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg, 20_000, 4 << 20), interrupt=methodcaller("cancel")
+        POSTGRESQL, _Bulk(_COPY, _fields, _put_with_psycopg, 20_000, 4 << 20), interrupt=methodcaller("cancel")
     ),
     "psycopg2": Driver(
-        POSTGRESQL, _Bulk(_COPY, _csv, _put_with_psycopg2, 20_000, 4 << 20), interrupt=methodcaller("cancel")
+        POSTGRESQL, _Bulk(_COPY, _fields, _put_with_psycopg2, 20_000, 4 << 20), interrupt=methodcaller("cancel")
     ),
     "MySQLdb": Driver(MYSQL, _INSERT, prepare=_prepare_mysqlclient),
     "mysql": Driver(MYSQL, _INSERT, percent="%(percent)%", named=True, prepare=_prepare_mysql),
