@@ -14,7 +14,7 @@ from support.databases import Database
 from airflow_provider_anaplat.simulator import Simulator, Table
 
 TEXTS = [
-    None, "", "null", "NULL", "\\N", "\\.", "a\n\\.\nb", "a\r\nb", "\r", "\t", 'quo"te', "it's", "`",
+    None, "", "null", "NULL", "\\N", "\\.", "a\nb", "a\n\\.\nb", "a\r\nb", "\r", "\t", 'quo"te', "it's", "`",
     "back\\slash\\",
     "%s", "%", "?", ":x", "{}", "中", "😀", " spaces ", "x" * 100_000,
 ]  # fmt: skip
