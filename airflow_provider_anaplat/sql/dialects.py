@@ -58,6 +58,14 @@ def _merge_in_postgresql(session: Session, names: Names) -> list[str]:
     return [f"{each} WHERE CAST(ROW({there}) AS record) *<> CAST(ROW({new}) AS record)" for each in statements]
 
 
+def _fill_in_postgresql(session: Session, names: Names) -> list[str]:
+    # It takes a third of the time; but triggers of statements that update are the merge's alone.
+    if _keeps_rows_in_postgresql(session, names) or session.rows(f"SELECT 1 FROM {names.table} LIMIT 1"):
+        return []
+    columns = ", ".join(names.columns)
+    return [f"INSERT INTO {names.table} ({columns}) SELECT {columns} FROM {names.stage}"]
+
+
 def _explain_merge(session: Session, names: Names) -> None:
     """Let the database itself say whether a unique index fits the keys, before a row is loaded."""
     try:
@@ -214,6 +222,8 @@ POSTGRESQL = Dialect(
     check_keys=_explain_merge,
     keeps_rows=_keeps_rows_in_postgresql,
     differs="CAST(t.{column} AS text) IS DISTINCT FROM CAST(s.{column} AS text)",  # json knows no equality
+    fill=_fill_in_postgresql,
+    key_there="UniqueViolation",
     key_twice="CardinalityViolation",
     merge=_merge_in_postgresql,
 )

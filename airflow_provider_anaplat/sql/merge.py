@@ -12,6 +12,8 @@ __all__ = [
     "Merge",
 ]
 
+_SAVEPOINT, _ROLLBACK = "SAVEPOINT anaplat_merge", "ROLLBACK TO SAVEPOINT anaplat_merge"
+
 
 @dataclass(frozen=True)
 class Merge:
@@ -39,7 +41,9 @@ class Merge:
         merge_refuses_duplicates = bool(self._dialect.key_twice and names.others)
         if not merge_refuses_duplicates:
             self._refuse_duplicates()
-        changed = self._merge()
+        changed = self._fill()
+        if changed is None:
+            changed = self._merge()
         if changed < rows and merge_refuses_duplicates:  # but not beside a row that it has passed over
             self._refuse_duplicates()
         if changed < rows and self._dialect.keeps_rows(self.session, names):
@@ -47,17 +51,35 @@ class Merge:
             self._refuse_unchanged()
         return rows
 
+    def _fill(self) -> int | None:
+        """Bring the rows into a table that has none, and return how many; None if it has some."""
+        statements = self._dialect.fill(self.session, self.names)
+        if not statements:
+            return None
+        self.session.run(_SAVEPOINT)
+        try:
+            return self._run(statements)
+        except self.session.driver.error as error:
+            if type(error).__name__ != self._dialect.key_there:
+                raise
+            # Another transaction has inserted it meanwhile, or the dataset has it twice: the merge knows both.
+            self.session.run(_ROLLBACK)
+            return None
+
     def _merge(self) -> int:
         """Bring the rows into the table, and return how many were changed there."""
         if self._dialect.key_twice:
-            self.session.run("SAVEPOINT anaplat_merge")
+            self.session.run(_SAVEPOINT)
         try:
-            return sum([self.session.run(each) for each in self._dialect.merge(self.session, self.names)])
+            return self._run(self._dialect.merge(self.session, self.names))
         except self.session.driver.error as error:
             if type(error).__name__ == self._dialect.key_twice:
-                self.session.run("ROLLBACK TO SAVEPOINT anaplat_merge")
+                self.session.run(_ROLLBACK)
                 self._refuse_duplicates()
             raise
+
+    def _run(self, statements: list[str]) -> int:
+        return sum(map(self.session.run, statements))
 
     def _refuse_duplicates(self) -> None:
         names = self.names

@@ -206,7 +206,10 @@ class Dialect:
     :param check_keys: raises if the keys cannot tell the table's rows apart; None if there is no upsert
     :param keeps_rows: whether something else, such as a trigger, may keep rows out of a table, or as they were
     :param differs: tells whether a row that an update has passed over differs in a column
-    :param key_twice: name of the exception by which those statements refuse several rows with a key, if there are
+    :param fill: the statements that bring the rows of the temporary table into a table without rows; none if it
+        has some, or if ``merge`` is as fast
+    :param key_there: name of the exception by which they refuse a key that is in the table
+    :param key_twice: name of the exception by which ``merge`` refuses several rows with a key, if there are
         other columns; none if they take any of them
     :param merge: the statements that bring the rows of the temporary table into the table; they may pass over rows
         that are the same already, unless something else may keep rows as well
@@ -235,6 +238,8 @@ class Dialect:
     check_keys: CheckKeys | None = None
     keeps_rows: Callable[[Session, Names], bool] = lambda *_: False
     differs: str = ""
+    fill: Callable[[Session, Names], list[str]] = lambda *_: []
+    key_there: str = ""
     key_twice: str = ""
     merge: Callable[[Session, Names], list[str]] = lambda *_: []
 

@@ -122,3 +122,20 @@ def test_a_server_that_allows_one_engine_alone(mysql: Database, load: Any, hook_
     load(**UPSERT)
 
     assert mysql.rows("SELECT n, half FROM sales ORDER BY n") == LOADED
+
+
+@pytest.mark.parametrize("rows", ["", "INSERT INTO sales VALUES (9, 9)"])
+def test_a_trigger_of_statements_that_update(postgres: Database, load: Any, rows: str) -> None:
+    """PostgreSQL runs it for each upsert, whatever rows there were."""
+    postgres.run(
+        TABLE,
+        rows or "SELECT 1",
+        "CREATE TABLE seen (at TIMESTAMP DEFAULT now())",
+        "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN INSERT INTO seen DEFAULT VALUES; RETURN NULL; END'",
+        "CREATE TRIGGER see AFTER UPDATE ON sales EXECUTE FUNCTION see()",
+    )
+
+    load(**UPSERT)
+
+    assert postgres.rows("SELECT COUNT(*) FROM seen") == [(1,)]
