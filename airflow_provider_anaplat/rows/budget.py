@@ -21,13 +21,15 @@ LEAST_MB = 64
 _FIRST_ROWS = 1000
 # Measured: what threads and buffers take, whatever the rows.
 _BASE_MB = 32
-# How many pages, beside the answers that wait for their turn, the budget has room for. One that is decoded and
-# written takes ten times its own bytes; larger pages than these are hardly faster.
-_COPIES = 32
-_BYTES_PER_COLUMN = 2_000  # of a page, whatever its rows
-# Of a row, for each of its cells: one that is empty or null is sent in 3 or 5, and takes 20 once it is decoded.
-_LEAST_CELL = 8
-_LEAST_PAGE = 3 * MEGABYTE // 4
+# What a page takes beside the answers that wait for their turn, once it is decoded and written: so many copies of
+# its bytes, and so many bytes for each of its cells, however short.
+_COPIES = 14
+_CELL_BYTES = 215
+_SHORT_CELL = 11  # bytes, as it is sent; of such are all cells until it is known how many there are
+_HEAVY_ROW = 1 << 18  # bytes: from there on, a row is decoded by itself, which takes so many copies more
+_COPIES_OF_HEAVY = 18
+_BYTES_PER_COLUMN = 72_000  # of all that is in memory, whatever its rows
+_LEAST_PAGE = 3 * MEGABYTE // 4  # or fewer requests are in flight
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
 
 
@@ -38,27 +40,31 @@ class Budget:
     :param page_size: rows of a page at most
     :param concurrency: requests in flight at most
     :param max_answer_mb: megabytes of an answer at most, whatever the budget
-    :param copies: how many pages the budget has room for, beside the answers that wait for their turn
-    :ivar most_bytes: of an answer that is worth reading to its end, unless it holds a single row
+    :param copies: of a page's bytes that the budget has room for, beside the answers that wait for their turn
+    :param cell_bytes: that each of its cells takes as well, however short
     :ivar bytes_read: of all answers with rows
     :ivar most_rows: of a page
     :raises AnaplatRequestError: one of them is too small
     """
 
     def __init__(
-        self, memory_mb: int, page_size: int, concurrency: int, max_answer_mb: int, copies: int = _COPIES
+        self,
+        memory_mb: int,
+        page_size: int,
+        concurrency: int,
+        max_answer_mb: int,
+        copies: int = _COPIES,
+        cell_bytes: int = _CELL_BYTES,
     ) -> None:
         if memory_mb < LEAST_MB:
             raise AnaplatRequestError(f"memory_mb is {memory_mb}; it must be at least {LEAST_MB}.")
-        room = (memory_mb - _BASE_MB) * MEGABYTE
-        page_bytes = max(_LEAST_PAGE, room // (concurrency + copies))
-        self.most_bytes = min(page_bytes * 3 // 2, max_answer_mb * MEGABYTE)
-        self._page_bytes = min(page_bytes, self.most_bytes * 2 // 3)
-        self._for_rows = self._page_bytes
+        self._room = self._for_rows = (memory_mb - _BASE_MB) * MEGABYTE
         self._page_size = page_size
-        # Fewer than `concurrency` where pages cannot be small enough.
-        self._in_flight = min(concurrency * self._page_bytes, room - copies * self._page_bytes)
-        self._least_row = 0
+        self._concurrency = concurrency
+        self._largest = max_answer_mb * MEGABYTE
+        self._copies = copies
+        self._cell_bytes = cell_bytes
+        self._cells: int | None = None  # of a row
         self.bytes_read = 0
         self.most_rows = 0
         self._lock = threading.Lock()
@@ -69,21 +75,40 @@ class Budget:
         with self._lock:
             if not self._weights:
                 return min(_FIRST_ROWS, self._page_size)
-            return max(1, min(self._page_size, int(self._for_rows / self._heaviest())))
+            row = self._heaviest()
+            copies = self._copies_of(row)
+            in_flight = max(1, min(self._concurrency, self._room / _LEAST_PAGE - copies))
+            page = min(self._for_rows / (in_flight + copies), self._largest * 2 / 3)
+            return max(1, min(self._page_size, int(page / row)))
 
     def requests(self) -> int:
         """Return how many requests of that many rows may be in flight."""
         rows = self.rows()
         with self._lock:
-            return max(1, int(self._in_flight / (rows * self._heaviest())))
+            row = self._heaviest()
+            return max(1, min(self._concurrency, int(self._room / (rows * row) - self._copies_of(row))))
+
+    def most_bytes(self, rows: int) -> int:
+        """Return how many bytes an answer may have that is worth reading to its end, unless it holds a single row.
+
+        :param rows: how many are asked for
+        """
+        room = self._room * 5 // 4
+        copies = self._concurrency + self._copies
+        if self._cells is None:
+            most = room / (copies + self._cell_bytes / _SHORT_CELL)
+        else:
+            room -= rows * self._cells * self._cell_bytes
+            most = max(min(room / copies, rows * _HEAVY_ROW), room / (copies + _COPIES_OF_HEAVY))
+        return min(max(int(most), _LEAST_PAGE), self._largest)
 
     def has_columns(self, columns: int) -> None:
         """Note how many cells a row has."""
-        self._least_row = columns * _LEAST_CELL
+        self._cells = columns
 
     def makes_columns(self, columns: int) -> None:
         """Note that rows are put into so many columns, page by page."""
-        self._for_rows = max(self._page_bytes // 2, self._page_bytes - columns * _BYTES_PER_COLUMN)
+        self._for_rows = max(self._room // 2, self._room - columns * _BYTES_PER_COLUMN)
 
     def saw(self, rows: int, size: int) -> None:
         """Note what the rows of a page weighed.
@@ -95,7 +120,7 @@ class Budget:
             self.bytes_read += size
             self.most_rows = max(self.most_rows, rows)
             if rows:
-                self._weights.append(max(size / rows, self._least_row))
+                self._weights.append(size / rows)
 
     def saw_too_much(self, rows: int, size: int | None) -> int:
         """Note that an answer was larger than it may be, and return how many rows to ask for instead.
@@ -104,8 +129,16 @@ class Budget:
         :param size: bytes of the answer, if it said so
         """
         with self._lock:
-            self._weights.append(max(size or 0, 2 * self.most_bytes) / rows)
+            self._weights.append(max(size or 0, 2 * self.most_bytes(rows)) / rows)
         return min(self.rows(), rows // 2)
+
+    def _copies_of(self, row: float) -> float:
+        """Return how many copies of a page the budget has room for.
+
+        :param row: bytes of one of its rows
+        """
+        cells = row / _SHORT_CELL if self._cells is None else self._cells
+        return self._copies + _COPIES_OF_HEAVY * (row > _HEAVY_ROW) + cells * self._cell_bytes / row
 
     def _heaviest(self) -> float:
         return max(self._weights, default=1.0) or 1.0

@@ -37,8 +37,8 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-# A cell of a card is an object, and takes as one up to thirty times the bytes that it has in the answer.
-_COPIES = 48
+# A cell of a card is an object, which takes more than a cell of a page does.
+_COPIES, _CELL_BYTES = 26, 240
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class _CardReader:
     def __init__(self, client: AnaplatClient, query: CardQuery) -> None:
         self._client = client
         self._query = query
-        self._budget = Budget(query.memory_mb, query.page_size, 1, client.max_answer_mb, _COPIES)
+        self._budget = Budget(query.memory_mb, query.page_size, 1, client.max_answer_mb, _COPIES, _CELL_BYTES)
         self.read = 0
         # Taken from here when it is read, so that nothing keeps it in memory.
         self._first: tuple[CardData, int] | None = self._ask(0, self._budget.rows())
@@ -174,7 +174,7 @@ class _CardReader:
         """Ask for rows, or for fewer if that many are too heavy, and return how many were asked for in the end."""
         query, budget = self._query, self._budget
         while True:
-            most = budget.most_bytes if limit > 1 else None
+            most = budget.most_bytes(limit) if limit > 1 else None
             try:
                 data = self._client.read_card(
                     query.card_id,
@@ -191,7 +191,7 @@ class _CardReader:
                 limit = budget.saw_too_much(limit, error.size)
                 continue
             budget.saw(len(data.rows), data.size)
-            if most is None and data.size > budget.most_bytes:
+            if most is None and data.size > budget.most_bytes(1):
                 log.info(
                     "Card %s: row %d alone has %d MB, more than the memory_mb=%d of the task allow for; it is "
                     "exported all the same",

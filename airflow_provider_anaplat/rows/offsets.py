@@ -12,6 +12,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRowCountError,
     AnaplatServerError,
 )
+from airflow_provider_anaplat.output.whole import is_whole
 
 __all__ = [
     "OffsetCheck",
@@ -138,7 +139,8 @@ class OffsetCheck:
 
 
 def _first_row(frame: pl.DataFrame) -> int:
-    return hash(repr(frame.row(0)))
+    cells = frame.row(0)
+    return hash(tuple(cells[0]) if is_whole(frame) else cells)
 
 
 def _telling_rows(offset: int, limit: int, frame: pl.DataFrame) -> int:

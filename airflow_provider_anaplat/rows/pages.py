@@ -312,7 +312,7 @@ class PageReader:
     def _ask(self, offset: int, limit: int) -> tuple[Head, int]:
         """Ask for rows, or for fewer if that many are too heavy, and return how many were asked for in the end."""
         while True:
-            most = self.budget.most_bytes if limit > 1 else None
+            most = self.budget.most_bytes(limit) if limit > 1 else None
             try:
                 head = self._ask_for(offset, limit, most)
             except AnaplatAnswerTooLargeError as error:
@@ -320,7 +320,7 @@ class PageReader:
                     raise
                 limit = self.budget.saw_too_much(limit, error.size)
                 continue
-            if most is None and len(head.answer.body) > self.budget.most_bytes:
+            if most is None and len(head.answer.body) > self.budget.most_bytes(1):
                 log.info(
                     "Dataset %s: row %d alone has %d MB, more than the memory_mb=%d of the task allow for; it is "
                     "exported all the same",

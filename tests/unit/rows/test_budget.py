@@ -27,6 +27,7 @@ from airflow_provider_anaplat.simulator import Simulator, Table
 
 ARRIVALS = ["with its length", "in pieces", "compressed"]
 LIGHT, HEAVY = 100, 20_000  # bytes of a cell
+ROOM = (256 - 32) * MEGABYTE  # beside what threads and buffers take
 
 
 class Heavy:
@@ -36,7 +37,7 @@ class Heavy:
         self.weights = weights
         self.arrival = arrival
         self.asked: list[tuple[int, int]] = []
-        self.sent: list[int] = []
+        self.sent: list[tuple[int, int]] = []  # rows that were asked for, and bytes
         self.first: dict[int, Callable[[], object]] = {}  # what happens, once, before an offset is answered
 
     def answer(self, offset: int, limit: int) -> bytes:
@@ -48,7 +49,7 @@ class Heavy:
         }  # fmt: skip
         rows = ",".join(f'["{number}","{"x" * weight}"]' for number, weight in enumerate(weights, offset))
         body = f'{{"result":"ok","response":{json.dumps(response)[:-1]},"preview":[{rows}]}}}}'.encode()
-        self.sent.append(len(body))
+        self.sent.append((limit, len(body)))
         return body
 
 
@@ -118,9 +119,10 @@ def test_the_first_page_is_small_and_the_others_as_large_as_fits(arrival: str) -
     assert heavy.asked[0] == (0, 1000)
 
     budget = Budget(64, 50_000, 4, 256)
+    budget.has_columns(2)
     assert max(limit for offset, limit in heavy.asked if offset == 1000) > 5_000
 
-    read_to_the_end = [size for size in heavy.sent if size <= budget.most_bytes]
+    read_to_the_end = [size for limit, size in heavy.sent if size <= budget.most_bytes(limit)]
     # The rows, few answers that were too large to be read, and what is asked for again to see that offsets count.
     assert sum(read_to_the_end) < 1.5 * (1_000 * HEAVY + 10_000 * (LIGHT + 30))
     assert len(heavy.asked) - len(read_to_the_end) <= 20
@@ -150,30 +152,34 @@ def test_a_new_plan_begins_when_the_requests_of_the_old_one_have_ended() -> None
     assert max(answered.index(23_000), answered.index(25_000)) < new_plan
 
 
-def test_a_page_has_its_part_of_the_budget() -> None:
+@pytest.mark.parametrize(("cell", "copies"), [(11, 14), (500, 14), (10_000, 14), (20_000, 32), (50_000, 32)])
+def test_a_page_has_its_part_of_the_budget(cell: int, copies: int) -> None:
+    """Beside four answers that wait for their turn."""
     budget = Budget(256, 50_000, 4, 256)
-    budget.saw(1000, MEGABYTE)
+    budget.has_columns(20)
+    budget.saw(10, 10 * 20 * cell)
+    rows = budget.rows()
 
-    # 32 MB are what threads and buffers take; of the rest, four answers and room for 32 more get equal parts.
-    page = (256 - 32) * MEGABYTE // (4 + 32)
-    assert budget.rows() == page * 1000 // MEGABYTE
-    assert budget.most_bytes == page * 3 // 2
+    assert rows == int(ROOM / (20 * ((4 + copies) * cell + 215)))
+    assert 1.1 < budget.most_bytes(rows) / (20 * cell * rows) < 2
+    assert budget.requests() == 4
 
 
-def test_a_row_of_empty_cells_weighs_what_they_take_once_they_are_decoded() -> None:
-    empty, full = Budget(256, 50_000, 4, 256), Budget(256, 50_000, 4, 256)
-    for budget, cell in ((empty, len('"",')), (full, len('"12345",'))):
-        budget.has_columns(500)
-        budget.saw(1000, 1000 * 500 * cell)
+def test_until_the_columns_are_known_an_answer_may_have_many_short_cells() -> None:
+    budget = Budget(256, 50_000, 4, 256)
+    first = budget.most_bytes(1000)
+    budget.has_columns(1)
 
-    assert empty.rows() == full.rows()
+    assert first == pytest.approx(1.25 * ROOM / (18 + 215 / 11), rel=0.01)
+    assert budget.most_bytes(1000) > 2 * first
 
 
 def test_a_page_leaves_room_for_heavier_rows_in_the_largest_answer() -> None:
     budget = Budget(256, 50_000, 4, max_answer_mb=3)
+    budget.has_columns(1)
     budget.saw(1000, MEGABYTE)
 
-    assert (budget.rows(), budget.most_bytes) == (2000, 3 * MEGABYTE)
+    assert (budget.rows(), budget.most_bytes(2000)) == (2000, 3 * MEGABYTE)
 
 
 def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
@@ -189,7 +195,7 @@ def test_requests_in_flight_are_fewer_where_one_row_fills_them() -> None:
     assert budget.requests() == 8
 
 
-@pytest.mark.parametrize(("memory_mb", "concurrency", "in_flight"), [(64, 4, 4), (64, 100, 10), (256, 400, 266)])
+@pytest.mark.parametrize(("memory_mb", "concurrency", "in_flight"), [(64, 4, 4), (64, 100, 9), (256, 400, 265)])
 def test_requests_in_flight_fit_into_the_budget_however_many_may_be(
     memory_mb: int, concurrency: int, in_flight: int
 ) -> None:
