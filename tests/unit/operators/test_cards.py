@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,8 @@ def test_pages_are_as_large_as_the_memory_allows_by_what_rows_weigh(
 
     asked = [(request.body["offset"], request.body["limit"]) for request in simulator.requests("read_card")]
     assert asked[:2] == [(0, 500), (500, 500)]  # the second is broken off
-    assert max(limit for offset, limit in asked if 600 <= offset < 620) < 10
+    read_to_the_end = [page for page, following in pairwise(asked) if following[0] != page[0]]
+    assert max(limit for offset, limit in read_to_the_end if 600 <= offset < 620) < 10
     assert (620, 1) in asked
     assert "row 621 alone has 2 MB, more than the memory_mb=64" in caplog.text
     assert asked[-1][1] > 20  # the heavy one is forgotten
