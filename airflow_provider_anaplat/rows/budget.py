@@ -67,7 +67,7 @@ class Budget:
         self._cells: int | None = None  # of a row
         self.bytes_read = 0
         self.most_rows = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._weights: deque[float] = deque(maxlen=_REMEMBERED)
 
     def rows(self) -> int:
@@ -77,16 +77,14 @@ class Budget:
                 return min(_FIRST_ROWS, self._page_size)
             row = self._heaviest()
             copies = self._copies_of(row)
-            in_flight = max(1, min(self._concurrency, self._room / _LEAST_PAGE - copies))
-            page = min(self._for_rows / (in_flight + copies), self._largest * 2 / 3)
+            page = min(self._for_rows / (self._waiting(copies) + copies), self._largest * 2 / 3)
             return max(1, min(self._page_size, int(page / row)))
 
     def requests(self) -> int:
         """Return how many requests of that many rows may be in flight."""
-        rows = self.rows()
         with self._lock:
             row = self._heaviest()
-            return max(1, min(self._concurrency, int(self._room / (rows * row) - self._copies_of(row))))
+            return max(1, min(self._concurrency, int(self._room / (self.rows() * row) - self._copies_of(row))))
 
     def most_bytes(self, rows: int) -> int:
         """Return how many bytes an answer may have that is worth reading to its end, unless it holds a single row.
@@ -94,13 +92,15 @@ class Budget:
         :param rows: how many are asked for
         """
         room = self._room * 5 // 4
-        copies = self._concurrency + self._copies
+        with self._lock:
+            row = self._heaviest() if self._weights else _SHORT_CELL
+            copies = self._waiting(self._copies_of(row)) + self._copies
         if self._cells is None:
             most = room / (copies + self._cell_bytes / _SHORT_CELL)
         else:
             room -= rows * self._cells * self._cell_bytes
             most = max(min(room / copies, rows * _HEAVY_ROW), room / (copies + _COPIES_OF_HEAVY))
-        return min(max(int(most), _LEAST_PAGE), self._largest)
+        return min(int(most), self._largest)
 
     def has_columns(self, columns: int) -> None:
         """Note how many cells a row has."""
@@ -139,6 +139,10 @@ class Budget:
         """
         cells = row / _SHORT_CELL if self._cells is None else self._cells
         return self._copies + _COPIES_OF_HEAVY * (row > _HEAVY_ROW) + cells * self._cell_bytes / row
+
+    def _waiting(self, copies: float) -> float:
+        """Return how many answers the budget has room for beside so many copies of a page."""
+        return max(1, min(self._concurrency, self._room / _LEAST_PAGE - copies))
 
     def _heaviest(self) -> float:
         return max(self._weights, default=1.0) or 1.0

@@ -204,6 +204,7 @@ def test_requests_in_flight_fit_into_the_budget_however_many_may_be(
     budget.saw(1000, MEGABYTE)
 
     assert budget.requests() == in_flight
+    assert budget.most_bytes(budget.rows()) > 1.2 * budget.rows() * MEGABYTE / 1000
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
