@@ -100,7 +100,7 @@ class Budget:
         else:
             room -= rows * self._cells * self._cell_bytes
             most = max(min(room / copies, rows * _HEAVY_ROW), room / (copies + _COPIES_OF_HEAVY))
-        return min(int(most), self._largest)
+        return min(max(int(most), _LEAST_PAGE), self._largest)
 
     def has_columns(self, columns: int) -> None:
         """Note how many cells a row has."""

@@ -43,6 +43,12 @@ SELECT 1 FROM pg_catalog.pg_class c WHERE c.oid = to_regclass({PARAMETER}) AND c
   AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_trigger g WHERE g.tgrelid = c.oid AND NOT g.tgisinternal)
 """
 
+# ON CONFLICT takes no constraint that is checked later, and looks at what policies let the user see.
+_INSERTS_AS_IT_MERGES = f"""
+SELECT 1 FROM pg_catalog.pg_class c WHERE c.oid = to_regclass({PARAMETER}) AND NOT c.relrowsecurity
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND NOT i.indimmediate)
+"""
+
 
 def _keeps_rows_in_postgresql(session: Session, names: Names) -> bool:
     return not session.rows(_NOTHING_KEEPS_ROWS, [names.table])
@@ -60,7 +66,9 @@ def _merge_in_postgresql(session: Session, names: Names) -> list[str]:
 
 def _fill_in_postgresql(session: Session, names: Names) -> list[str]:
     # It takes a third of the time; but triggers of statements that update are the merge's alone.
-    if _keeps_rows_in_postgresql(session, names) or session.rows(f"SELECT 1 FROM {names.table} LIMIT 1"):
+    if _keeps_rows_in_postgresql(session, names) or not session.rows(_INSERTS_AS_IT_MERGES, [names.table]):
+        return []
+    if session.rows(f"SELECT 1 FROM {names.table} LIMIT 1"):
         return []
     columns = ", ".join(names.columns)
     return [f"INSERT INTO {names.table} ({columns}) SELECT {columns} FROM {names.stage}"]

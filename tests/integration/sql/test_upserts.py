@@ -139,3 +139,12 @@ def test_a_trigger_of_statements_that_update(postgres: Database, load: Any, rows
     load(**UPSERT)
 
     assert postgres.rows("SELECT COUNT(*) FROM seen") == [(1,)]
+
+
+def test_a_key_that_is_checked_at_the_commit_is_refused_for_a_table_without_rows_too(
+    postgres: Database, load: Any
+) -> None:
+    postgres.run("CREATE TABLE sales (n BIGINT PRIMARY KEY DEFERRABLE, half DOUBLE PRECISION)")
+    with pytest.raises(Exception, match="deferrable"):
+        load(**UPSERT)
+    assert postgres.rows("SELECT n FROM sales") == []

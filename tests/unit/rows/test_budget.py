@@ -174,6 +174,14 @@ def test_until_the_columns_are_known_an_answer_may_have_many_short_cells() -> No
     assert budget.most_bytes(1000) > 2 * first
 
 
+def test_rows_that_were_asked_for_before_their_columns_were_known_have_room_for_an_answer() -> None:
+    budget = Budget(64, 50_000, 4, 256)
+    budget.has_columns(5_000)
+    budget.saw(100, MEGABYTE)
+
+    assert budget.most_bytes(1000) >= MEGABYTE // 2
+
+
 def test_a_page_leaves_room_for_heavier_rows_in_the_largest_answer() -> None:
     budget = Budget(256, 50_000, 4, max_answer_mb=3)
     budget.has_columns(1)
