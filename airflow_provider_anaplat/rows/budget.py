@@ -25,9 +25,9 @@ _BASE_MB = 32
 # its bytes, and so many bytes for each of its cells, however short.
 _COPIES = 14
 _CELL_BYTES = 215
-_SHORT_CELL = 11  # bytes, as it is sent; of such are all cells until it is known how many there are
-_HEAVY_ROW = 1 << 18  # bytes: from there on, a row is decoded by itself, which takes so many copies more
-_COPIES_OF_HEAVY = 18
+_SHORT_CELL = 11  # bytes, as it is sent; assumed of every cell until the number of columns is known
+_HEAVY_ROW = 1 << 18  # bytes; rows above this are decoded a few at a time, which takes more copies
+_COPIES_OF_HEAVY = 18  # more
 _BYTES_PER_COLUMN = 72_000  # of all that is in memory, whatever its rows
 _LEAST_PAGE = 3 * MEGABYTE // 4  # or fewer requests are in flight
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
@@ -77,7 +77,7 @@ class Budget:
                 return min(_FIRST_ROWS, self._page_size)
             row = self._heaviest()
             copies = self._copies_of(row)
-            page = min(self._for_rows / (self._waiting(copies) + copies), self._largest * 2 / 3)
+            page = min(self._for_rows / (self._answers_beside(copies) + copies), self._largest * 2 / 3)
             return max(1, min(self._page_size, int(page / row)))
 
     def requests(self) -> int:
@@ -94,7 +94,7 @@ class Budget:
         room = self._room * 5 // 4
         with self._lock:
             row = self._heaviest() if self._weights else _SHORT_CELL
-            copies = self._waiting(self._copies_of(row)) + self._copies
+            copies = self._answers_beside(self._copies_of(row)) + self._copies
         if self._cells is None:
             most = room / (copies + self._cell_bytes / _SHORT_CELL)
         else:
@@ -133,14 +133,14 @@ class Budget:
         return min(self.rows(), rows // 2)
 
     def _copies_of(self, row: float) -> float:
-        """Return how many copies of a page the budget has room for.
+        """Return how many copies of a page it takes once it is decoded, with what its cells take.
 
         :param row: bytes of one of its rows
         """
         cells = row / _SHORT_CELL if self._cells is None else self._cells
         return self._copies + _COPIES_OF_HEAVY * (row > _HEAVY_ROW) + cells * self._cell_bytes / row
 
-    def _waiting(self, copies: float) -> float:
+    def _answers_beside(self, copies: float) -> float:
         """Return how many answers the budget has room for beside so many copies of a page."""
         return max(1, min(self._concurrency, self._room / _LEAST_PAGE - copies))
 

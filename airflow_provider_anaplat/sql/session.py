@@ -208,7 +208,7 @@ class Dialect:
     :param differs: tells whether a row that an update has passed over differs in a column
     :param fill: the statements that bring the rows of the temporary table into a table without rows; none if it
         has some, or if ``merge`` is as fast
-    :param key_there: name of the exception by which they refuse a key that is in the table
+    :param key_there: name of the exception by which ``fill`` refuses a key that is in the table
     :param key_twice: name of the exception by which ``merge`` refuses several rows with a key, if there are
         other columns; none if they take any of them
     :param merge: the statements that bring the rows of the temporary table into the table; they may pass over rows
