@@ -12,6 +12,7 @@ from airflow_provider_anaplat.cli.paths import place_for
 from airflow_provider_anaplat.cli.session import client_for, json_object
 from airflow_provider_anaplat.client.names import find_dataset
 from airflow_provider_anaplat.output.formats import WriteOptions
+from airflow_provider_anaplat.output.lines import Shape
 from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.rows.export import ExportPlan, ExportSummary, export_rows
 from airflow_provider_anaplat.rows.pages import RowQuery
@@ -120,8 +121,8 @@ class _Watched:
     def __str__(self) -> str:
         return str(self.target)
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        return self.target.stays_whole(frame)
+    def shape(self, columns: int) -> Shape:
+        return self.target.shape(columns)
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written | None:
         for task in self.progress.task_ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
@@ -13,6 +13,7 @@ import polars as pl
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
+from airflow_provider_anaplat.output.lines import Lines, Shape, is_lines, line_texts
 from airflow_provider_anaplat.output.objects import Objects
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.row_groups import RowGroup
@@ -20,7 +21,7 @@ from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
-from airflow_provider_anaplat.output.whole import cells_of, in_columns, is_whole, lines_of, needs_quotes
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS, cells_of, is_whole
 
 __all__ = [
     "FORMATS",
@@ -65,8 +66,8 @@ class Sink(Protocol):
 
     file_format: ClassVar[FileFormat]
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell by whole rows whether all had better stay so; else they are put into columns."""
+    def shape(self, columns: int) -> Shape:
+        """Return in which shape it takes rows of so many columns."""
 
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all frames, in their order; none makes a valid file without rows.
@@ -106,72 +107,52 @@ class CsvSink:
                 "and no quotation mark or line break."
             )
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell whether no cell has to be quoted."""
-        return not needs_quotes(frame, self.delimiter)
+    def shape(self, columns: int) -> Shape:
+        """Return that it takes lines, unless it has to look at each cell."""
+        return Lines(self.delimiter) if self.formulas == "keep" else "columns"
 
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write the header and all rows."""
         output = Output(file.write, file.flush)
         write = encoded(output, self.encoding)
         scratch = Scratch()
-        names = unique_names([column.name for column in caster.columns])
         if self.header:
+            names = unique_names([column.name for column in caster.columns])
             # As a row, where names that were escaped need not differ.
-            header = pl.DataFrame({name: [name] for name in names})
-            self._write_rows(header, write, scratch, quoted=True, names=names)
-        quoted = False
+            self._write_columns(pl.DataFrame({name: [name] for name in names}), write, scratch)
         for frame in frames:
-            quoted = self._write_rows(frame, write, scratch, quoted, names)
+            if is_lines(frame):
+                for text in line_texts(frame):
+                    write(memoryview(text))
+            else:
+                self._write_columns(frame, write, scratch)
             del frame  # it may be large, and the next one takes its time
         output.flush()
 
     def as_written(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a frame of text with its cells as the file has them."""
+        """Return columns of text with their cells as the file has them."""
         if self.formulas == "keep":
             return frame
-        cells = pl.element() if is_whole(frame) else pl.all()
+        cells = pl.all()
         is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
         within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
         apart = cells.str.replace_all(within, "${1}'${2}")
-        written = pl.when(is_formula).then("'" + apart).otherwise(apart)
-        return frame.select(pl.all().list.eval(written) if is_whole(frame) else written.name.keep())
+        return frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
 
-    def _write_rows(
-        self,
-        frame: pl.DataFrame,
-        write: Callable[[memoryview], object],
-        scratch: Scratch,
-        quoted: bool,
-        names: Sequence[str],
-    ) -> bool:
-        """Write rows, and return whether a cell had to be quoted.
-
-        :param quoted: look at each cell, whether it has to be; it takes half the time to see that afterwards
-        :param names: of the columns, which whole rows are put into to be quoted
-        """
+    def _write_columns(self, frame: pl.DataFrame, write: Callable[[memoryview], object], scratch: Scratch) -> None:
         frame = self.as_written(frame)
         weight = weight_of(frame) + 1
-
-        def text_of(rows: pl.DataFrame, quotes: Literal["never", "necessary"]) -> memoryview:
+        for rows in frame.iter_slices(max(1, _CSV_BYTES * frame.height // weight)):
             write_text = partial(
                 rows.write_csv,
                 include_header=False,
                 separator=self.delimiter,
                 batch_size=max(1, min(_CSV_BATCH, _CSV_BATCH_BYTES * frame.height // weight)),
-                quote_style=quotes,
+                quote_style="necessary",
             )
-            return scratch.text(3 * weight, write_text)  # of each cell, twice its bytes and three more
-
-        for rows in frame.iter_slices(max(1, _CSV_BYTES * frame.height // weight)):
-            if not quoted:
-                text = text_of(lines_of(rows, self.delimiter) if is_whole(rows) else rows, "never")
-                quoted = not _has_plain_cells(rows, text, self.delimiter.encode())
-            if quoted:
-                text = text_of(in_columns(rows.to_series(), names) if is_whole(rows) else rows, "necessary")
-                _check_csv(rows, text)
+            text = scratch.text(3 * weight, write_text)  # of each cell, twice its bytes and three more
+            _check_csv(rows, text)
             write(text)
-        return quoted
 
 
 @dataclass(frozen=True)
@@ -180,9 +161,9 @@ class NdjsonSink:
 
     file_format: ClassVar[FileFormat] = "ndjson"
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell whether there are so many columns that objects are made faster from whole rows."""
-        return not frame.is_empty() and len(frame.item(0, 0)) >= _OBJECT_COLUMNS
+    def shape(self, columns: int) -> Shape:
+        """Return whole rows if there are so many columns that objects are made faster of those."""
+        return "whole" if columns >= _OBJECT_COLUMNS else "columns"
 
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all rows, while this thread makes the next ones: to make some takes as long as to write them."""
@@ -211,9 +192,9 @@ class ParquetSink:
 
     row_group_size: int = 50_000
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell that it takes some columns at a time."""
-        return True
+    def shape(self, columns: int) -> Shape:
+        """Return whole rows if there are many columns, of which it takes some at a time."""
+        return "whole" if columns >= MANY_COLUMNS else "columns"
 
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all rows, while this thread makes the next frames."""
@@ -270,19 +251,6 @@ FORMATS: dict[FileFormat, Format] = {
     "ndjson": Format((".ndjson", ".jsonl"), lambda _: NdjsonSink()),
     "parquet": Format((".parquet",), lambda of: ParquetSink(of.row_group_size), compressible=False),
 }
-
-
-def _has_plain_cells(frame: pl.DataFrame, text: memoryview, delimiter: bytes) -> bool:
-    """Tell whether each cell of the frame is in the text that was made of it, and none of them needs quotes."""
-    sizes = cells_of(frame).str.len_bytes()
-    cells = len(sizes)
-    return (
-        len(text) == int(sizes.sum()) + cells
-        and occurrences(text, delimiter) == cells - frame.height
-        and occurrences(text, b"\n") == frame.height
-        and occurrences(text, b'"') == occurrences(text, b"\r") == 0
-        and not (sizes == 0).any()  # the empty text; of null, there is no size
-    )
 
 
 def _check_csv(frame: pl.DataFrame, text: memoryview) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from airflow_provider_anaplat.output.lines import is_lines, size_of_lines
 from airflow_provider_anaplat.output.whole import cells_of, is_whole
 
 __all__ = [
@@ -22,6 +23,8 @@ def weight_of(frame: pl.DataFrame) -> int:
 
     Polars' own estimate keeps Python's lock while it looks at each text.
     """
+    if is_lines(frame):
+        return size_of_lines(frame)
     texts = cells_of(frame if is_whole(frame) else frame.select(pl.col(pl.String)))
     numbers = 0 if is_whole(frame) else frame.height * frame.width - len(texts)
     return max(int(texts.str.len_bytes().sum()), len(texts) * _CELL) + numbers * _CELL

@@ -15,8 +15,6 @@ __all__ = [
     "cells_of",
     "in_columns",
     "is_whole",
-    "lines_of",
-    "needs_quotes",
     "whole",
 ]
 
@@ -50,14 +48,3 @@ def cells_of(frame: pl.DataFrame) -> pl.Series:
     else:
         cells = pl.concat(frame.get_columns(), rechunk=False)
     return cells.alias(UNNAMED)
-
-
-def needs_quotes(frame: pl.DataFrame, delimiter: str) -> bool:
-    """Tell whether a cell has to be quoted in a line: one that is empty, or holds what ends a cell or a line."""
-    cells = cells_of(frame)
-    return bool((cells.str.contains_any([delimiter, '"', "\r", "\n"]) | (cells.str.len_bytes() == 0)).any())
-
-
-def lines_of(frame: pl.DataFrame, delimiter: str) -> pl.DataFrame:
-    """Return whole rows as lines: their cells, null as no text, with a delimiter between two."""
-    return frame.select(pl.all().list.eval(pl.element().fill_null("")).list.join(delimiter))

@@ -22,6 +22,7 @@ from airflow_provider_anaplat.output.counting import occurrences
 
 __all__ = [
     "SPACE",
+    "Read",
     "load",
     "reader_of",
     "slices",
@@ -47,21 +48,25 @@ _DEEPEST = 8000
 _LEVELS = 4  # of nesting, which rows have even if they are nothing but odd
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.?)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+Read = Callable[[memoryview], pl.Series | None]
 load = partial(json.loads, strict=False)
 
 
-def slices(body: bytes, start: int, end: int, size: int) -> Iterator[memoryview]:
-    """Cut the rows into equal lists of rows; a cut that does not fall between two rows leaves no valid JSON."""
-    text = memoryview(body)
-    count = max(1, -(-(end - start) // max(1, size)))
-    size = (end - start) // count
-    while boundary := _ROW_BOUNDARY.search(body, start + size, end):
+def slices(text: memoryview, size: int) -> Iterator[memoryview]:
+    """Cut a list of rows into equal ones; a cut that does not fall between two rows leaves no valid JSON.
+
+    :param text: of the list, but for its brackets
+    :param size: of each in bytes, about
+    """
+    count = max(1, -(-len(text) // max(1, size)))
+    size, start = len(text) // count, 0
+    while boundary := _ROW_BOUNDARY.search(text, start + size):
         yield text[start : boundary.start(1)]
         start = boundary.end(1)
-    yield text[start:end]
+    yield text[start:]
 
 
-def reader_of(body: bytes) -> Callable[[memoryview], pl.Series | None]:
+def reader_of(body: bytes) -> Read:
     """Return what reads slices of a body: rows, as lists of cells, or None if they are none of texts and nulls."""
     odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
 

@@ -20,9 +20,11 @@ from airflow_provider_anaplat.client._http.redaction import redact, without_echo
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.output.lines import Lines, Shape
 from airflow_provider_anaplat.output.schema import unique_names
 from airflow_provider_anaplat.output.whole import in_columns, whole
-from airflow_provider_anaplat.rows.cells import SPACE, load, reader_of, slices
+from airflow_provider_anaplat.rows.cells import SPACE, Read, load, reader_of, slices
+from airflow_provider_anaplat.rows.plain import plain_lines
 
 __all__ = [
     "Described",
@@ -40,11 +42,11 @@ _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take
 _UNCUT = 4  # times the size of a slice; few rows are that much larger
 # Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
 _FRAME_PER_COLUMN = 10_000
+_LINES_SLICE = 1 << 21  # bytes that are made lines at a time, in a hundred steps
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 S = TypeVar("S")
 T = TypeVar("T")
-Shape = Callable[[pl.Series], pl.DataFrame]  # what puts rows, as lists of cells, into a frame
 
 
 class Map(Protocol):
@@ -71,7 +73,7 @@ class Snapshot:
 class RowPage:
     """Rows of a dataset.
 
-    :param frame: the cells as texts and nulls, under unique column names or in whole rows
+    :param frame: the cells as texts and nulls, under unique column names or in whole rows, or lines of them
     :param columns: the columns as the platform describes them
     :param snapshot: the state of the dataset that the rows belong to
     """
@@ -79,11 +81,6 @@ class RowPage:
     frame: pl.DataFrame
     columns: tuple[Column, ...]
     snapshot: Snapshot
-
-    def in_columns(self) -> RowPage:
-        """Return the page with its whole rows put into columns."""
-        names = [column.name for column in self.columns]
-        return replace(self, frame=in_columns(self.frame.to_series(), unique_names(names)))
 
 
 @dataclass(frozen=True)
@@ -128,31 +125,30 @@ class Head:
     rows: tuple[int, int] | None
     answer: Answer = field(repr=False)
 
-    def page(self, each: Map = map, most_rows: int | None = None, *, whole_rows: bool = False) -> RowPage:
+    def page(self, each: Map = map, most_rows: int | None = None, shape: Shape = "columns") -> RowPage:
         """Return the page with its rows.
 
         :param each: reads the slices of the rows; an executor's ``map`` does so in its threads
         :param most_rows: how many are wanted at most; if there are more, some more are read, and not all
-        :param whole_rows: leave the rows whole, instead of putting them into columns
+        :param shape: that the rows are put into, if there are columns
         :raises AnaplatInvalidAnswerError: a row is shorter or longer than the column list, or a cell is
             neither text nor null; the first such place is named
         """
         answer, described = self.answer, self.said.described
         names = tuple(name for name, _ in described.types)
-        shape = whole if whole_rows and names else partial(in_columns, names=unique_names(list(names)))
+        framing = _Framing(names, shape if names else "columns")
         frame = None
         if self.rows is not None:
             frame = _arrow_frame(
                 answer.body,
                 *self.rows,
-                len(names),
-                shape,
+                framing,
                 each,
                 most_memory=answer.most_memory,
                 most_rows=most_rows,
             )
         if frame is None:
-            (frame,) = each(lambda answer: shape(_exact_rows(answer, names)), [answer])
+            (frame,) = each(lambda answer: framing.frame(_exact_rows(answer, names)), [answer])
         return RowPage(frame, described.columns, self.said.snapshot)
 
 
@@ -219,51 +215,80 @@ def _envelope(without_rows: Answer) -> Any:
     return envelope if complete and len(_ROWS_START.findall(without_rows.body)) == 1 else None
 
 
+@dataclass(frozen=True)
+class _Framing:
+    """How rows become a frame.
+
+    :param names: of their columns
+    :param shape: that they are put into
+    """
+
+    names: tuple[str, ...]
+    shape: Shape
+
+    def frame(self, rows: pl.Series) -> pl.DataFrame:
+        """Return rows, as lists of cells, as a frame."""
+        if isinstance(self.shape, Lines):
+            return self.shape.of_cells(rows)
+        return whole(rows) if self.shape == "whole" else in_columns(rows, unique_names(list(self.names)))
+
+    def slice_size(self, size: int) -> int:
+        """Return how many bytes of rows become a frame together.
+
+        :param size: of what is read at a time
+        """
+        return max(size, _LINES_SLICE if isinstance(self.shape, Lines) else _FRAME_PER_COLUMN * len(self.names))
+
+    def of_text(self, text: memoryview, slices: Iterable[memoryview], read: Read) -> pl.DataFrame | None:
+        """Return a list of rows, but for its brackets, as a frame, or None if the exact way must look.
+
+        :param slices: of the list
+        :param read: reads one of them
+        """
+        if isinstance(self.shape, Lines) and (lines := plain_lines(text, len(self.names), self.shape)) is not None:
+            return lines
+        found: list[pl.Series] = []
+        for rows in map(read, slices):
+            if rows is None:
+                return None
+            found.append(rows)
+        rows = pl.concat(found)
+        widths = rows.list.len()
+        if rows.has_nulls() or (widths.min(), widths.max()) != (len(self.names), len(self.names)):
+            return None
+        return self.frame(rows)
+
+
 def _arrow_frame(
     body: bytes,
     start: int,
     end: int,
-    width: int,
-    shape: Shape,
+    framing: _Framing,
     each: Map = map,
     size: int = _SLICE,
     most_memory: int | None = None,
     most_rows: int | None = None,
 ) -> pl.DataFrame | None:
-    """Return the rows; None if the exact way must look.
-
-    :param width: cells of each row
-    """
-    texts = list(slices(body, start, end, size))
-    # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
-    uncut = max(map(len, texts)) > _UNCUT * size
-    if uncut and most_memory is not None and memory_of(body) > most_memory:
-        return None
+    """Return the rows; None if the exact way must look."""
     read = reader_of(body)
-    frames, rows = [], 0
-    together = max(1, _FRAME_PER_COLUMN * width * len(texts) // max(1, end - start))
-    groups = (texts[first : first + together] for first in range(0, len(texts), together))
-    for frame in each(lambda group: _frame_of(map(read, group), width, shape), groups):
-        if frame is None:
+    heavy = most_memory is not None and memory_of(body) > most_memory
+
+    def frame(text: memoryview) -> pl.DataFrame | None:
+        texts = list(slices(text, size))
+        # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
+        if heavy and max(map(len, texts)) > _UNCUT * size:
             return None
-        frames.append(frame)
-        rows += frame.height
+        return framing.of_text(text, texts, read)
+
+    frames, rows = [], 0
+    for found in each(frame, slices(memoryview(body)[start:end], framing.slice_size(size))):
+        if found is None:
+            return None
+        frames.append(found)
+        rows += found.height
         if most_rows is not None and rows > most_rows:
             break
     return pl.concat(frames, rechunk=False)
-
-
-def _frame_of(rows_of_slices: Iterable[pl.Series | None], width: int, shape: Shape) -> pl.DataFrame | None:
-    found: list[pl.Series] = []
-    for rows in rows_of_slices:
-        if rows is None:
-            return None
-        found.append(rows)
-    rows = pl.concat(found)
-    widths = rows.list.len()
-    if rows.has_nulls() or (widths.min(), widths.max()) != (width, width):
-        return None
-    return shape(rows)
 
 
 def _exact_rows(answer: Answer, names: tuple[str, ...]) -> pl.Series:

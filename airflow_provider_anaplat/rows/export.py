@@ -108,7 +108,7 @@ def export_rows(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
 
 def _export_once(client: AnaplatClient, plan: ExportPlan) -> ExportSummary:
     query, target = plan.query, plan.target
-    reader = PageReader(client, query, plan.snapshot, stays_whole=target.stays_whole)
+    reader = PageReader(client, query, plan.snapshot, shape=target.shape)
     columns = reader.columns
     caster = Caster(columns, query.offset, nulls_for_errors=plan.on_cast_error == "null")
     progress = ExportProgress(query.ds_id, reader.expected_rows, reader.budget)

@@ -12,6 +12,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRowCountError,
     AnaplatServerError,
 )
+from airflow_provider_anaplat.output.lines import is_lines, line_texts
 from airflow_provider_anaplat.output.whole import is_whole
 
 __all__ = [
@@ -83,7 +84,7 @@ class OffsetCheck:
         self._first_rows.setdefault(first_row, offset)
         # What is not larger than a first page is mostly read at once.
         is_odd = offset > _ENOUGH and offset % _STEP
-        if self._may_step and is_odd and frame.height > 1 and frame.row(0) != frame.row(1):
+        if self._may_step and is_odd and frame.height > 1 and _first_row(frame) != _first_row(frame.slice(1)):
             self._may_step = False
             self._doubts.append((offset + 1, _first_row(frame.slice(1)), offset))
 
@@ -139,6 +140,8 @@ class OffsetCheck:
 
 
 def _first_row(frame: pl.DataFrame) -> int:
+    if is_lines(frame):
+        return hash(b"".join(line_texts(frame.head(1))))
     cells = frame.row(0)
     return hash(tuple(cells[0]) if is_whole(frame) else cells)
 

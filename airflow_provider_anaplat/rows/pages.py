@@ -12,8 +12,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
-import polars as pl
-
 from airflow_provider_anaplat.client._http.redaction import LONGEST_WORDS, brief
 from airflow_provider_anaplat.client.client import AnaplatClient
 from airflow_provider_anaplat.client.operations import MAX_ROWS_PER_CALL
@@ -24,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
     AnaplatRowCountError,
 )
-from airflow_provider_anaplat.output.whole import MANY_COLUMNS
+from airflow_provider_anaplat.output.lines import Shape
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Head, RowPage, Said, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
@@ -94,7 +92,7 @@ class PageReader:
     ``expected_rows`` is how many there will be, or, with a filter, how many there can be.
 
     :param snapshot: the state that the dataset must be in; by default, whatever state the first page is of
-    :param stays_whole: tells by the first page whether rows of many columns stay whole; by default, none do
+    :param shape: in which shape rows of so many columns are wanted; by default, in columns
     :raises AnaplatDatasetChangedError: the dataset is in another state
     :raises AnaplatRequestError: ``sort_by`` names no column
     :raises AnaplatError: the first page cannot be read
@@ -106,7 +104,7 @@ class PageReader:
         query: RowQuery,
         snapshot: Snapshot | None = None,
         *,
-        stays_whole: Callable[[pl.DataFrame], bool] | None = None,
+        shape: Callable[[int], Shape] = lambda _: "columns",
     ) -> None:
         if query.page_size < 1 or query.concurrency < 1 or (query.max_rows or 0) < 0:
             raise AnaplatRequestError("page_size and concurrency must be at least 1, and max_rows at least 0.")
@@ -130,9 +128,11 @@ class PageReader:
         self._said = said = first.said
         self.columns = said.described.columns
         self.budget.has_columns(len(self.columns))
-        self._stays_whole = stays_whole
-        if len(self.columns) < MANY_COLUMNS or stays_whole is None:
-            self._make_columns()
+        self._shape = shape(len(self.columns))
+        if self._shape == "columns":
+            self.budget.makes_columns(len(self.columns))
+            if len(self.columns) >= _VERY_MANY_COLUMNS:
+                self._decoded = 1
         self.snapshot = snapshot or said.snapshot
         self.parent_dir_id = said.parent_dir_id
         self._check_snapshot(first)
@@ -180,19 +180,9 @@ class PageReader:
         """Return the first page, decoded, since its weight says how many rows the others may have."""
         head, limit = self._first.pop()
         page = self._decoded_page(head, self._query.offset, limit)
-        if self._stays_whole is not None and not self._stays_whole(page.frame):
-            self._make_columns()
-            page = page.in_columns()
         pages: Future[list[tuple[RowPage, int]]] = Future()
         pages.set_result([(page, limit)])
         return _Segment(self._query.offset + page.frame.height, threading.Event(), pages)
-
-    def _make_columns(self) -> None:
-        """Put the rows of all pages into columns, each of which takes memory."""
-        self._stays_whole = None
-        self.budget.makes_columns(len(self.columns))
-        if len(self.columns) >= _VERY_MANY_COLUMNS:
-            self._decoded = 1
 
     def _ahead(self, ahead: deque[_Segment], end: int) -> Iterator[RowPage]:
         """Yield pages, several requests ahead of the one that is yielded, until one is not what was planned.
@@ -294,7 +284,7 @@ class PageReader:
         return self._decoded_page(head, offset, limit), limit
 
     def _decoded_page(self, head: Head, offset: int, limit: int) -> RowPage:
-        page = head.page(self._decoder.map, limit, whole_rows=self._stays_whole is not None)
+        page = head.page(self._decoder.map, limit, self._shape)
         if page.frame.height > limit:
             raise AnaplatInvalidAnswerError(
                 f"read_rows: {limit:,} rows were asked for at offset {offset:,}, and more came."

@@ -21,6 +21,7 @@ from airflow_provider_anaplat.output.files import (
     write_file,
 )
 from airflow_provider_anaplat.output.formats import FORMATS, Sink
+from airflow_provider_anaplat.output.lines import Shape
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.schema import Caster
 from airflow_provider_anaplat.output.splitter import Splitter
@@ -60,8 +61,8 @@ class Part:
 class Target(Protocol):
     """A place for rows; ``str()`` of it is what the log calls it."""
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell by whole rows whether all had better stay so; else they are put into columns."""
+    def shape(self, columns: int) -> Shape:
+        """Return in which shape it takes rows of so many columns."""
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written | None:
         """Write all frames so that they are seen when they are complete, and return which files they are, if any.
@@ -84,9 +85,9 @@ class FileTarget:
     def __str__(self) -> str:
         return str(self.place)
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell what the format does."""
-        return self.place.sink.stays_whole(frame)
+    def shape(self, columns: int) -> Shape:
+        """Return that of the format."""
+        return self.place.sink.shape(columns)
 
     def write(self, frames: Iterator[pl.DataFrame], reader: PageReader, caster: Caster) -> Written:
         """Write the file."""

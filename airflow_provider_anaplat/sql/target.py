@@ -13,6 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from airflow_provider_anaplat.errors import AnaplatLoadError, AnaplatRequestError
+from airflow_provider_anaplat.output.lines import Shape
 from airflow_provider_anaplat.output.schema import Caster, schema_of
 from airflow_provider_anaplat.rows.decode import Snapshot
 from airflow_provider_anaplat.rows.pages import PageReader
@@ -83,9 +84,9 @@ class SqlTarget:
     def __str__(self) -> str:
         return f"table {self._name}"
 
-    def stays_whole(self, frame: pl.DataFrame) -> bool:
-        """Tell that databases take columns."""
-        return False
+    def shape(self, columns: int) -> Shape:
+        """Return that databases take columns."""
+        return "columns"
 
     def recorded(self) -> RecordedLoad | None:
         """Return what this load came to, if it was appended before."""
