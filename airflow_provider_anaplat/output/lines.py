@@ -5,6 +5,7 @@ A text of many rows is a line after the other, and takes no more memory than tha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Literal
@@ -74,7 +75,7 @@ def lines_frame(text: pl.Series, ends: pl.Series) -> pl.DataFrame:
     :param text: bytes
     :param ends: where the lines end
     """
-    return pieces(text, pl.concat([pl.Series([0], dtype=ends.dtype), ends])).alias("lines").to_frame()
+    return pieces(text, pl.concat([pl.Series([0], dtype=pl.Int32), ends.cast(pl.Int32)])).alias("lines").to_frame()
 
 
 def pieces(text: pl.Series, cuts: pl.Series) -> pl.Series:
@@ -83,7 +84,7 @@ def pieces(text: pl.Series, cuts: pl.Series) -> pl.Series:
     :param text: bytes
     :param cuts: where each list begins, and where the last one ends
     """
-    return pl.Series(list_array(Array.from_arrow(cuts.cast(pl.Int64).rechunk()), Array.from_arrow(text.rechunk())))
+    return pl.Series(list_array(Array.from_arrow(cuts.cast(pl.Int32).rechunk()), Array.from_arrow(text.rechunk())))
 
 
 def is_lines(frame: pl.DataFrame) -> bool:
@@ -96,6 +97,7 @@ def size_of_lines(frame: pl.DataFrame) -> int:
     return int(frame.to_series().list.len().sum())
 
 
-def line_texts(frame: pl.DataFrame) -> list[bytes]:
-    """Return the lines of a frame, together, in a few pieces."""
-    return [chunk.explode().implode().cast(pl.Binary).item() for chunk in frame.to_series().get_chunks()]
+def line_texts(frame: pl.DataFrame) -> Iterator[bytes]:
+    """Yield the lines of a frame, many at a time."""
+    for chunk in frame.to_series().get_chunks():
+        yield chunk.explode().implode().cast(pl.Binary).item()

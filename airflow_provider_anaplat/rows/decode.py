@@ -271,12 +271,12 @@ def _arrow_frame(
 ) -> pl.DataFrame | None:
     """Return the rows; None if the exact way must look."""
     read = reader_of(body)
-    heavy = most_memory is not None and memory_of(body) > most_memory
 
     def frame(text: memoryview) -> pl.DataFrame | None:
         texts = list(slices(text, size))
         # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
-        if heavy and max(map(len, texts)) > _UNCUT * size:
+        uncut = max(map(len, texts)) > _UNCUT * size
+        if uncut and most_memory is not None and memory_of(body) > most_memory:
             return None
         return framing.of_text(text, texts, read)
 

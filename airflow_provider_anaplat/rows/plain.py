@@ -62,7 +62,7 @@ class _Quotes:
     def __init__(self, text: memoryview) -> None:
         self._text = text
         self._body = body = _series(text)
-        if not 0 < len(body) < _LARGEST or (body < _FIRST_TEXT).any() or (body == _BACKSLASH).any():
+        if not 0 < len(body) < _LARGEST or body.min() < _FIRST_TEXT or (body == _BACKSLASH).any():
             raise _NotPlainError
         self.places = pl.int_range(len(body), dtype=pl.UInt32, eager=True)
         self._is_quote = body == _QUOTE
@@ -120,8 +120,8 @@ class _Quotes:
             # From each quotation mark before one to that behind it, and on to that before the next one.
             around = pl.concat([is_other, _no(1)]) | pl.concat([_no(1), is_other])
             others = pieces(self._body, self._all.filter(around)).cast(pl.Binary).gather_every(2)
-            kinds = others.unique()
-            if kinds.bin.size().sum() > _MOST_KINDS:
+            kinds = others.unique().to_list()
+            if sum(map(len, kinds)) > _MOST_KINDS:
                 raise _NotPlainError
             places = self._left.filter(is_other) + 1
             for kind in kinds:
@@ -163,7 +163,7 @@ def _check_widths(marked: pl.Series, width: int) -> None:
     separators = marked.filter(marked <= _LINE_END)
     line = bytes([_DELIMITER]) * (width - 1) + bytes([_LINE_END])
     count, odd = divmod(len(separators), width)
-    if odd or not separators.equals(_series(line * count)):
+    if odd or (separators != _series(line * count)).any():
         raise _NotPlainError
 
 
@@ -177,7 +177,7 @@ def _no(count: int) -> pl.Series:
 
 def _replaced(body: pl.Series, byte: int, by: int) -> pl.Series:
     is_byte = body == byte
-    return body.zip_with(~is_byte, pl.Series([by], dtype=pl.UInt8)) if is_byte.any() else body
+    return body.zip_with(~is_byte, pl.Series([by], dtype=pl.UInt8))
 
 
 def _edited(body: pl.Series, edits: Iterable[tuple[pl.Series, int]]) -> pl.Series:
