@@ -1,15 +1,16 @@
 """From the text of a page's rows straight to lines of CSV, if it is plain: without a look at each cell.
 
-In a text without backslashes, every quotation mark begins or ends a cell. All bytes are looked at together: the
-quotation marks go, and what stands between two cells becomes a delimiter or the end of a line. Mostly that is a
-comma; of the rest there are few kinds, each of which is read as JSON once. Whether every row has its cells is seen
-by the delimiters and ends of lines that there are in the end.
+In a text without escapes, every quotation mark begins or ends a cell. All bytes are looked at together: the quotation
+marks go, and what stands between two cells becomes a delimiter or the end of a line. Mostly that is a comma; of the
+rest there are few kinds, each of which is read as JSON once. Whether every row has its cells is seen by the
+delimiters and ends of lines that there are in the end. A few escapes are replaced before, by as many bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 from arro3.core import Array
@@ -22,8 +23,13 @@ __all__ = [
 
 _QUOTE, _BACKSLASH = b'"\\'
 _FIRST_TEXT = ord(" ")  # the control characters come before it
-# What stands for a delimiter, the end of a line and a quotation mark that stays, while the others are taken away.
-_DELIMITER, _LINE_END, _KEPT_QUOTE = b"\x02\n\x1f"
+# Control characters that stand for a byte that goes, a delimiter, the end of a line, and, within a line, a quotation
+# mark and line breaks.
+_GONE, _DELIMITER, _LINE_END, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = range(6)
+_STANDS_FOR = {_LINE_END: "\n", _KEPT_QUOTE: '"', _LINE_FEED: "\n", _CARRIAGE_RETURN: "\r"}
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u....|u....|.)", re.DOTALL)
+_ESCAPED = {'"': bytes([_KEPT_QUOTE] * 2), "\n": bytes([_LINE_FEED]), "\r": bytes([_CARRIAGE_RETURN])}
+_RARE = 200  # bytes for each escape, or to read them one by one takes longer than another way
 _MOST_KINDS = 4096  # bytes of all kinds of what stands between two cells; each is a step
 _LARGEST = 1 << 30  # bytes of a text, whose places are counted in 32 bits
 
@@ -40,16 +46,43 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     :param form: of the lines
     """
     try:
-        quotes = _Quotes(text)
+        quotes = _Quotes(_without_escapes(text))
         marked = quotes.with_kept(quotes.with_separators(), ord(form.delimiter))
-        marked = marked.filter(marked != _QUOTE)
+        marked = marked.filter((marked != _QUOTE) & (marked != _GONE))
         _check_widths(marked, width)
         ends = quotes.places.head(len(marked)).filter(marked == _LINE_END) + 1
-        body = _replaced(_replaced(marked, _DELIMITER, ord(form.delimiter)), _KEPT_QUOTE, _QUOTE)
-        body.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
-        return lines_frame(body, ends)
+        for byte, by in (_STANDS_FOR | {_DELIMITER: form.delimiter}).items():
+            is_byte = marked == byte
+            if is_byte.any():
+                marked = marked.zip_with(~is_byte, _series(by.encode()))
+        marked.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
+        return lines_frame(marked, ends)
     except (_NotPlainError, pl.exceptions.PolarsError):
         return None
+
+
+def _without_escapes(text: memoryview) -> memoryview:
+    """Return a text of the same length without escapes.
+
+    :raises _NotPlainError: it has too many of them, or another control character
+    """
+    body = _series(text)
+    if not 0 < len(body) < _LARGEST or (body < _FIRST_TEXT).any():
+        raise _NotPlainError
+    escapes = (body == _BACKSLASH).sum()
+    if escapes > len(body) // _RARE:
+        raise _NotPlainError
+    return memoryview(_ESCAPE.sub(_unescaped, text)) if escapes else text
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    try:
+        character = json.loads(b'"%b"' % escape[0])
+        if character <= chr(_CARRIAGE_RETURN):  # which would stand for something else
+            raise _NotPlainError
+        return _ESCAPED.get(character, character.encode()).ljust(len(escape[0]), bytes([_GONE]))
+    except ValueError:  # no escape of JSON, or half of a character
+        raise _NotPlainError from None
 
 
 class _Quotes:
@@ -62,8 +95,6 @@ class _Quotes:
     def __init__(self, text: memoryview) -> None:
         self._text = text
         self._body = body = _series(text)
-        if not 0 < len(body) < _LARGEST or body.min() < _FIRST_TEXT or (body == _BACKSLASH).any():
-            raise _NotPlainError
         self.places = pl.int_range(len(body), dtype=pl.UInt32, eager=True)
         self._is_quote = body == _QUOTE
         self._all = self.places.filter(self._is_quote)
@@ -134,7 +165,7 @@ class _Quotes:
         """
         is_empty = self._is_cell & (self._apart == 1)
         kept = [self._left.filter(is_empty), self._right.filter(is_empty)]
-        is_delimiter = marked == delimiter
+        is_delimiter = (marked == delimiter) | ((marked >= _KEPT_QUOTE) & (marked <= _CARRIAGE_RETURN))
         if is_delimiter.any():
             is_either = is_delimiter | self._is_quote
             places, is_delimiter = self.places.filter(is_either), is_delimiter.filter(is_either)
@@ -175,12 +206,7 @@ def _no(count: int) -> pl.Series:
     return pl.Series([False] * count, dtype=pl.Boolean)
 
 
-def _replaced(body: pl.Series, byte: int, by: int) -> pl.Series:
-    is_byte = body == byte
-    return body.zip_with(~is_byte, pl.Series([by], dtype=pl.UInt8))
-
-
-def _edited(body: pl.Series, edits: Iterable[tuple[pl.Series, int]]) -> pl.Series:
+def _edited(body: pl.Series, edits: Sequence[tuple[pl.Series, int]]) -> pl.Series:
     """Return a text with some bytes replaced.
 
     :param edits: places, each with the byte that goes there
