@@ -1,9 +1,9 @@
 """From the text of a page's rows straight to lines of CSV, if it is plain: without a look at each cell.
 
-In a text without escapes, every quotation mark begins or ends a cell. All bytes are looked at together: the quotation
-marks go, and what stands between two cells becomes a delimiter or the end of a line. Mostly that is a comma; of the
-rest there are few kinds, each of which is read as JSON once. Whether every row has its cells is seen by the
-delimiters and ends of lines that there are in the end. A few escapes are replaced before, by as many bytes.
+In a text without escapes, every quotation mark begins or ends a cell. All bytes are looked at together: the
+quotation marks go, and what stands between two cells becomes a delimiter or the end of a line. Mostly that is a
+comma; of the rest there are few kinds, each of which is read as JSON once. Whether every row has its cells is seen
+by the delimiters and ends of lines that there are in the end. A few escapes are replaced before, by as many bytes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = [
 
 _QUOTE, _BACKSLASH = b'"\\'
 _FIRST_TEXT = ord(" ")  # the control characters come before it
-# Control characters that stand for a byte that goes, a delimiter, the end of a line, and, within a line, a quotation
-# mark and line breaks.
+# Control characters that stand for a byte that goes, a delimiter, the end of a line, and what is in a cell or
+# around it: a quotation mark or a line break.
 _GONE, _DELIMITER, _LINE_END, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = range(6)
 _STANDS_FOR = {_LINE_END: "\n", _KEPT_QUOTE: '"', _LINE_FEED: "\n", _CARRIAGE_RETURN: "\r"}
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u....|u....|.)", re.DOTALL)
@@ -45,6 +45,8 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     :param width: cells of each row
     :param form: of the lines
     """
+    if form.delimiter <= chr(_CARRIAGE_RETURN):
+        return None
     try:
         quotes = _Quotes(_without_escapes(text))
         marked = quotes.with_kept(quotes.with_separators(), ord(form.delimiter))
@@ -77,7 +79,7 @@ def _without_escapes(text: memoryview) -> memoryview:
 
 def _unescaped(escape: re.Match[bytes]) -> bytes:
     try:
-        character = json.loads(b'"%b"' % escape[0])
+        character: str = json.loads(b'"%b"' % escape[0])
         if character <= chr(_CARRIAGE_RETURN):  # which would stand for something else
             raise _NotPlainError
         return _ESCAPED.get(character, character.encode()).ljust(len(escape[0]), bytes([_GONE]))
@@ -86,7 +88,7 @@ def _unescaped(escape: re.Match[bytes]) -> bytes:
 
 
 class _Quotes:
-    """The quotation marks of a text: of each two neighbours, there is a cell between them, or what parts two cells.
+    """The quotation marks of a text: between two of them there is a cell, then what parts two cells, and so on.
 
     :param text: a JSON list of rows, but for its brackets
     :raises _NotPlainError: quotation marks do more than begin and end cells, or there are none
@@ -109,7 +111,7 @@ class _Quotes:
 
         :raises _NotPlainError: it is not what has to stand there
         """
-        usual = b", " if self._text[self._right[0] :][1:3] == b", " else b","
+        usual = b", " if bytes(self._text[self._right[0] + 1 :][:2]) == b", " else b","
         is_usual = self._apart == len(usual) + 1
         marked = self._with_usual(usual, is_usual)
         edits: list[tuple[pl.Series, int]] = []
@@ -144,9 +146,10 @@ class _Quotes:
 
         :param is_other: whether one is between two quotation marks
         """
-        first, last = self._all[0], self._all[-1] + 1
-        yield pl.Series([0], dtype=pl.UInt32), bytes(self._text[:first]), b'[%b""]]' % self._text[:first]
-        yield pl.Series([last], dtype=pl.UInt32), bytes(self._text[last:]), b'[[""%b,[""]]' % self._text[last:]
+        end = self._all[-1] + 1
+        head, tail = bytes(self._text[: self._all[0]]), bytes(self._text[end:])
+        yield pl.Series([0], dtype=pl.UInt32), head, b'[%b""]]' % head
+        yield pl.Series([end], dtype=pl.UInt32), tail, b'[[""%b,[""]]' % tail  # behind which a line ends, too
         if is_other.any():
             # From each quotation mark before one to that behind it, and on to that before the next one.
             around = pl.concat([is_other, _no(1)]) | pl.concat([_no(1), is_other])
@@ -159,7 +162,7 @@ class _Quotes:
                 yield places.filter(others == pl.Series([kind])), kind[1:], b'[["%b""]]' % kind
 
     def with_kept(self, marked: pl.Series, delimiter: int) -> pl.Series:
-        """Return a text with the quotation marks that CSV needs replaced: around what is empty or holds a delimiter.
+        """Return a text with the quotation marks that CSV needs replaced: around empty cells, and odd ones.
 
         :param marked: the text with its separators replaced
         """

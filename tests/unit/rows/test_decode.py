@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lines import csv_lines
 
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client._http.envelope import Answer
+from airflow_provider_anaplat.output.lines import Lines, Shape, line_texts
 from airflow_provider_anaplat.output.schema import unique_names
-from airflow_provider_anaplat.output.whole import in_columns
 from airflow_provider_anaplat.rows import decode
 from airflow_provider_anaplat.rows.cells import slices
 from airflow_provider_anaplat.rows.decode import read_head
@@ -33,14 +33,14 @@ def body(rows: list[Any], names: tuple[str, ...] = ("a", "b"), *, ascii_: bool =
     return json.dumps({"result": "ok", "response": response}, ensure_ascii=ascii_).encode()
 
 
-def page(content: bytes, *, whole_rows: bool = False) -> decode.RowPage:
-    return read_head(Answer("read_rows", 200, content)).page(whole_rows=whole_rows)
+def page(content: bytes, shape: Shape = "columns") -> decode.RowPage:
+    return read_head(Answer("read_rows", 200, content)).page(shape=shape)
 
 
 def arrow_frame(
     content: bytes, start: int, end: int, names: tuple[str, ...], **options: Any
 ) -> pl.DataFrame | None:
-    return decode._arrow_frame(content, start, end, len(names), partial(in_columns, names=names), **options)
+    return decode._arrow_frame(content, start, end, decode._Framing(names, "columns"), **options)
 
 
 def is_fast(content: bytes) -> bool:
@@ -54,7 +54,8 @@ def is_fast(content: bytes) -> bool:
 def test_every_text_and_null_is_kept(rows: list[list[str | None]], ascii_: bool) -> None:
     content = body(rows, ascii_=ascii_)
     assert page(content).frame.rows() == [tuple(row) for row in rows]
-    assert page(content, whole_rows=True).frame.rows() == [(row,) for row in rows]
+    assert page(content, "whole").frame.rows() == [(row,) for row in rows]
+    assert b"".join(line_texts(page(content, Lines(",")).frame)) == b"".join(csv_lines(rows))
 
 
 @given(
@@ -76,7 +77,7 @@ def test_rows_read_in_slices_are_the_rows(rows: list[list[str | None]], size: in
     content = body(rows)
     place = read_head(Answer("read_rows", 200, content)).rows
     assert place is not None
-    assert b", ".join(slices(content, *place, size)) == content[slice(*place)]
+    assert b", ".join(slices(memoryview(content)[slice(*place)], size)) == content[slice(*place)]
     frame = arrow_frame(content, *place, ("a", "b"), size=size)
     assert frame is None or frame.rows() == [tuple(row) for row in rows]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any
 
+import polars as pl
 import pytest
 from conftest import numbers
 from support.running import wait_until
@@ -15,6 +16,7 @@ from support.running import wait_until
 from airflow_provider_anaplat import errors
 from airflow_provider_anaplat.client import AnaplatClient
 from airflow_provider_anaplat.errors import AnaplatDatasetChangedError, AnaplatRowCountError
+from airflow_provider_anaplat.output.lines import Lines, Shape, is_lines, line_texts
 from airflow_provider_anaplat.output.whole import is_whole
 from airflow_provider_anaplat.rows.decode import Head, RowPage
 from airflow_provider_anaplat.rows.pages import PageReader, RowQuery
@@ -74,21 +76,21 @@ def test_what_short_pages_lack_is_asked_for_at_the_same_time(client: AnaplatClie
 
 
 @pytest.mark.parametrize(
-    ("columns", "stays_whole", "decoded"),
+    ("columns", "shape", "decoded"),
     [
-        pytest.param(1, None, 2, id="a column"),
-        pytest.param(2_000, None, 1, id="columns"),
-        pytest.param(2_000, lambda first_page: not is_whole(first_page), 1, id="columns after all"),
-        pytest.param(2_000, is_whole, 2, id="whole rows"),
+        pytest.param(1, "columns", 2, id="a column"),
+        pytest.param(2_000, "columns", 1, id="columns"),
+        pytest.param(2_000, "whole", 2, id="whole rows"),
+        pytest.param(2_000, Lines(","), 2, id="lines"),
     ],
 )
 def test_two_pages_are_decoded_while_more_are_there_or_one_of_very_many_columns(
-    client: AnaplatClient, simulator: Simulator, columns: int, stays_whole: Any, decoded: int
+    client: AnaplatClient, simulator: Simulator, columns: int, shape: Shape, decoded: int
 ) -> None:
     rows = [[str(number)] * columns for number in range(80)]
     table = Table.of_rows([(f"c{number}", "STRING") for number in range(columns)], rows)
     simulator.platform.add_dataset("numbers", table)
-    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8), stays_whole=stays_whole)
+    reader = PageReader(client, RowQuery("ds1", page_size=10, concurrency=8), shape=lambda _: shape)
     with closing(reader.pages()) as pages:
         first = next(pages)
         wait_until(lambda: len(alive(Head)) + len(alive(RowPage)) == 8)
@@ -96,8 +98,15 @@ def test_two_pages_are_decoded_while_more_are_there_or_one_of_very_many_columns(
         reader._decoder.submit(int).result()  # behind all that would be decoded now
         assert len(alive(RowPage)) == decoded
         frames = [page.frame for page in (first, *pages)]
-    assert {is_whole(frame) for frame in frames} == {stays_whole is is_whole}
-    assert [list(row[0] if is_whole(frame) else row) for frame in frames for row in frame.rows()] == rows
+    assert {is_whole(frame) for frame in frames} == {shape == "whole"}
+    assert {is_lines(frame) for frame in frames} == {isinstance(shape, Lines)}
+    assert [str(number) for frame in frames for number in first_cells(frame)] == [row[0] for row in rows]
+
+
+def first_cells(frame: pl.DataFrame) -> Iterator[str]:
+    if is_lines(frame):
+        return (line.decode().partition(",")[0] for text in line_texts(frame) for line in text.splitlines())
+    return (row[0][0] if is_whole(frame) else row[0] for row in frame.rows())
 
 
 def alive(kind: type) -> list[object]:
