@@ -30,7 +30,7 @@ _STANDS_FOR = {_LINE_END: "\n", _KEPT_QUOTE: '"', _LINE_FEED: "\n", _CARRIAGE_RE
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u....|u....|.)", re.DOTALL)
 _ESCAPED = {'"': bytes([_KEPT_QUOTE] * 2), "\n": bytes([_LINE_FEED]), "\r": bytes([_CARRIAGE_RETURN])}
 _RARE = 200  # bytes for each escape, or to read them one by one takes longer than another way
-_MOST_KINDS = 4096  # bytes of all kinds of what stands between two cells; each is a step
+_MOST_STEPS = 1000  # one for each byte of each kind of what stands around cells
 _LARGEST = 1 << 30  # bytes of a text, whose places are counted in 32 bits
 
 
@@ -115,7 +115,11 @@ class _Quotes:
         is_usual = self._apart == len(usual) + 1
         marked = self._with_usual(usual, is_usual)
         edits: list[tuple[pl.Series, int]] = []
+        steps = 0
         for places, kind, rows in self._others(~self._is_cell & ~is_usual):
+            steps += len(kind)
+            if steps > _MOST_STEPS:
+                raise _NotPlainError
             separators = _separators(rows).ljust(len(kind), b'"')
             edits += [(places + place, byte) for place, byte in enumerate(separators)]
         return _edited(marked, edits)
@@ -154,11 +158,8 @@ class _Quotes:
             # From each quotation mark before one to that behind it, and on to that before the next one.
             around = pl.concat([is_other, _no(1)]) | pl.concat([_no(1), is_other])
             others = pieces(self._body, self._all.filter(around)).cast(pl.Binary).gather_every(2)
-            kinds = others.unique().to_list()
-            if sum(map(len, kinds)) > _MOST_KINDS:
-                raise _NotPlainError
             places = self._left.filter(is_other) + 1
-            for kind in kinds:
+            for kind in others.unique().to_list():
                 yield places.filter(others == pl.Series([kind])), kind[1:], b'[["%b""]]' % kind
 
     def with_kept(self, marked: pl.Series, delimiter: int) -> pl.Series:
