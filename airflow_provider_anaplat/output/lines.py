@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Literal
 
 import polars as pl
-from arro3.core import Array, list_array
+from arro3.core import Array, list_array, list_flatten
 
 from airflow_provider_anaplat.output.whole import cells_of, whole
 
@@ -61,9 +61,11 @@ class Lines:
 
     def _size(self) -> pl.Expr:
         """Return how many bytes of them a cell takes."""
-        cell, size = pl.first(), pl.first().str.len_bytes().cast(pl.Int64)
+        cell = pl.first()
+        size, quotes = cell.str.len_bytes(), cell.str.count_matches('"', literal=True)
         is_quoted = cell.str.contains_any([self.delimiter, *'"\r\n']) | (size == 0)
-        return 1 + (size + cell.str.count_matches('"', literal=True) + 2 * is_quoted).fill_null(0)
+        # Older releases of Polars take one type of number for another, unless they are told.
+        return sum((part.cast(pl.Int64).fill_null(0) for part in (size, quotes, is_quoted, is_quoted)), pl.lit(1))
 
 
 Shape = Literal["columns", "whole"] | Lines  # in which what writes rows takes them
@@ -100,4 +102,5 @@ def size_of_lines(frame: pl.DataFrame) -> int:
 def line_texts(frame: pl.DataFrame) -> Iterator[bytes]:
     """Yield the lines of a frame, many at a time."""
     for chunk in frame.to_series().get_chunks():
-        yield chunk.explode().implode().cast(pl.Binary).item()
+        # Polars has a way as well, of which some releases warn.
+        yield pl.Series(list_flatten(Array.from_arrow(chunk))).implode().cast(pl.Binary).item()
