@@ -12,7 +12,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import arro3.io
 import polars as pl
@@ -68,10 +68,13 @@ def slices(text: memoryview, size: int) -> Iterator[memoryview]:
 
 def reader_of(body: bytes) -> Read:
     """Return what reads slices of a body: rows, as lists of cells, or None if they are none of texts and nulls."""
-    odd = b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
+
+    @cache
+    def is_odd() -> bool:
+        return b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
 
     def read(text: memoryview) -> pl.Series | None:
-        return (_python_rows if odd and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
+        return (_python_rows if is_odd() and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
 
     return read
 

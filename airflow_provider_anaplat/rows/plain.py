@@ -8,8 +8,6 @@ of bytes that go, and a few escapes are replaced by as many bytes.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
@@ -29,9 +27,16 @@ _FIRST_TEXT = ord(" ")  # the control characters come before it
 # around it: a quotation mark or a line break.
 _GONE, _DELIMITER, _LINE_END, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = range(6)
 _STANDS_FOR = {_LINE_END: "\n", _KEPT_QUOTE: '"', _LINE_FEED: "\n", _CARRIAGE_RETURN: "\r"}
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u....|u....|.)", re.DOTALL)
-_ESCAPED = {'"': bytes([_KEPT_QUOTE] * 2), "\n": bytes([_LINE_FEED]), "\r": bytes([_CARRIAGE_RETURN])}
-_RARE = 200  # bytes for each escape, or to read them one by one takes longer than another way
+_ESCAPES = {
+    '"': (_KEPT_QUOTE, _KEPT_QUOTE),
+    "\\": (_BACKSLASH, _GONE),
+    "/": (ord("/"), _GONE),
+    "n": (_LINE_FEED, _GONE),
+    "r": (_CARRIAGE_RETURN, _GONE),
+    "t": (ord("\t"), _GONE),
+    "b": (ord("\b"), _GONE),
+    "f": (ord("\f"), _GONE),
+}
 _LARGEST = 1 << 25  # bytes of a text, which takes ten times the memory
 _COMPACT, _SPACED = (b",", b"],["), (b", ", b"], [")  # what stands between two cells, and between two rows
 
@@ -50,9 +55,11 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     if form.delimiter <= chr(_CARRIAGE_RETURN):
         return None
     try:
-        body = _without_escapes(text)
+        body = _series(text)
+        if not 0 < len(body) <= _LARGEST or (body < _FIRST_TEXT).any():
+            return None
         places = pl.int_range(len(body), dtype=pl.UInt32, eager=True)
-        quotes = _Quotes(_with_nulls_as_texts(body, places), places)
+        quotes = _Quotes(_with_nulls_as_texts(_without_escapes(body, places), places), places)
         marked = quotes.with_kept(quotes.with_separators(), ord(form.delimiter))
         marked = marked.filter((marked != _QUOTE) & (marked != _GONE))
         _check_widths(marked, width)
@@ -67,28 +74,23 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
         return None
 
 
-def _without_escapes(text: memoryview) -> pl.Series:
-    """Return the bytes of a text, in the same places, without escapes.
+def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
+    """Return a text with each escape replaced by as many bytes.
 
-    :raises _NotPlainError: it has too many of them, or another control character
+    :raises _NotPlainError: a character stands there by its number
     """
-    body = _series(text)
-    if not 0 < len(body) <= _LARGEST or (body < _FIRST_TEXT).any():
+    backslashes = places.filter(body == _BACKSLASH)
+    if backslashes.is_empty():
+        return body
+    # Of those in a row, each second one is escaped by the one before.
+    is_first = backslashes.diff().fill_null(0) != 1
+    firsts = backslashes.zip_with(is_first, pl.Series([None], dtype=pl.UInt32)).fill_null(strategy="forward")
+    escapes = backslashes.filter((backslashes - firsts) % 2 == 0)
+    escaped = body[escapes + 1]
+    found = [(escapes.filter(escaped == ord(by)), bytes(stands)) for by, stands in _ESCAPES.items()]
+    if sum(len(of) for of, _ in found) != len(escapes):
         raise _NotPlainError
-    escapes = (body == _BACKSLASH).sum()
-    if escapes > len(body) // _RARE:
-        raise _NotPlainError
-    return _series(_ESCAPE.sub(_unescaped, text)) if escapes else body
-
-
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    try:
-        character: str = json.loads(b'"%b"' % escape[0])
-        if character <= chr(_CARRIAGE_RETURN):  # which would stand for something else
-            raise _NotPlainError
-        return _ESCAPED.get(character, character.encode()).ljust(len(escape[0]), bytes([_GONE]))
-    except ValueError:  # no escape of JSON, or half of a character
-        raise _NotPlainError from None
+    return _edited(body, [(of + place, byte) for of, stands in found for place, byte in enumerate(stands)])
 
 
 def _with_nulls_as_texts(body: pl.Series, places: pl.Series) -> pl.Series:

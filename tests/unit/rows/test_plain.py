@@ -16,12 +16,11 @@ from airflow_provider_anaplat.rows.plain import plain_lines
 # What may be taken for something that stands between two cells, or for a mark of this package's own.
 CELLS = st.sampled_from([
     "a", "", None, ",", ", ", '","', "],[", "]", "[", "null", "x,y", ";", "x;y", " ", "中", "😀", "\x7f",
-    '"', "\\", "\n", "\r", "\t", "/", "a\nb", 'say "x"', "\x06", "\x1f", "\u2028",
+    '"', '""', "\\", "\\\\", "\\n", '\\"', "\n", "\r", "\t", "\b\f", "/", "a\nb", 'say "x"', "\u2028",
+    ",null,", "nu", "l",
 ])  # fmt: skip
-SEPARATORS = st.sampled_from([(",", ":"), (", ", ": "), (" ,", ":"), (",  ", ":")])
+SEPARATORS = st.sampled_from([(",", ":"), (", ", ": ")])
 WIDTHS = st.integers(1, 4)
-# A text may have an escape for every so many bytes.
-PADDING = "x" * 5_000
 
 
 def tables(cells: st.SearchStrategy[str | None] = CELLS) -> st.SearchStrategy[list[list[str | None]]]:
@@ -30,8 +29,8 @@ def tables(cells: st.SearchStrategy[str | None] = CELLS) -> st.SearchStrategy[li
     )
 
 
-def text_of(rows: Any, separators: tuple[str, str] = (",", ":"), *, ascii_: bool = False) -> bytes:
-    return json.dumps(rows, separators=separators, ensure_ascii=ascii_)[1:-1].encode()
+def text_of(rows: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
+    return json.dumps(rows, separators=separators, ensure_ascii=False)[1:-1].encode()
 
 
 def lines_of(text: bytes, width: int, delimiter: str = ",") -> list[bytes] | None:
@@ -39,13 +38,16 @@ def lines_of(text: bytes, width: int, delimiter: str = ",") -> list[bytes] | Non
     return None if frame is None else [bytes(line) for line in frame.to_series()]
 
 
-@given(rows=tables(), separators=SEPARATORS, ascii_=st.booleans(), delimiter=st.sampled_from(",;| ]\t"))
-def test_plain_rows_are_lines(
-    rows: list[list[str | None]], separators: tuple[str, str], ascii_: bool, delimiter: str
-) -> None:
-    rows = [*rows, [PADDING] * len(rows[0])]
-    lines = lines_of(text_of(rows, separators, ascii_=ascii_), len(rows[0]), delimiter)
-    assert lines == csv_lines(rows, delimiter)
+@given(rows=tables(), separators=SEPARATORS, delimiter=st.sampled_from(",;| ]\t\x06"))
+def test_plain_rows_are_lines(rows: list[list[str | None]], separators: tuple[str, str], delimiter: str) -> None:
+    text = text_of(rows, separators).replace(b"/", b"\\/")  # as some write it
+    expected = None if within_commas(rows) else csv_lines(rows, delimiter)
+    assert lines_of(text, len(rows[0]), delimiter) == expected
+
+
+def within_commas(rows: list[list[str | None]]) -> bool:
+    """Whether there is what looks like a null in a text, which is left to others."""
+    return any(cell == ",null," for row in rows for cell in row)
 
 
 DAMAGES = st.sampled_from([
@@ -65,7 +67,7 @@ def test_damaged_rows_are_lines_only_if_they_are_rows(
     rows: list[list[str | None]], separators: tuple[str, str], damages: list[tuple[int, int, bytes]]
 ) -> None:
     width = len(rows[0])
-    text = text_of([*rows, [PADDING] * width], separators)
+    text = text_of(rows, separators)
     for place, size, damage in damages:
         text = text[:place] + damage + text[place + size :]
     lines = lines_of(text, width)
@@ -80,7 +82,7 @@ def test_damaged_rows_are_lines_only_if_they_are_rows(
     "text",
     [
         pytest.param(b"", id="nothing"),
-        pytest.param(b"[null,null]", id="no text"),
+        pytest.param(b"nothing", id="no rows"),
         pytest.param(b'["a","b"],["c"]', id="a cell too few"),
         pytest.param(b'["a","b"],["c","d","e"]', id="a cell too many"),
         pytest.param(b'["a","b","c"],["d"]', id="a cell in another row"),
@@ -96,13 +98,23 @@ def test_damaged_rows_are_lines_only_if_they_are_rows(
         pytest.param(b'["a","b"]],[["c","d"]', id="two lists"),
         pytest.param(b'["a","\xff"]', id="no UTF-8"),
         pytest.param(b'["a","b\tc"]', id="a control character"),
-        pytest.param(b'["a","' + PADDING.encode() + b'\\u0002"]', id="an escape of a mark"),
-        pytest.param(b'["a","' + PADDING.encode() + b'\\ud83d"]', id="half a character"),
-        pytest.param(b'["a","' + PADDING.encode() + b'\\x"]', id="no escape"),
-        pytest.param(b'["a","\\u00e9"]', id="many escapes"),
-        pytest.param(b'["a",' + b"null," * 2000 + b'"b"]', id="much between two cells"),
+        pytest.param(b'["a","\\u00e9"]', id="a character by its number"),
+        pytest.param(b'["a","\\x"]', id="no escape"),
+        pytest.param(b'["a","b\\', id="half an escape"),
+        pytest.param(b'["a" , "b"]', id="more spaces"),
+        pytest.param(b'["a",nullnull]', id="two nulls in one place"),
+        pytest.param(b'["a",nul]', id="half a null"),
         pytest.param(b"[" * 5000 + b'"a","b"' + b"]" * 5000, id="deep"),
     ],
 )
 def test_what_is_not_plain_is_left_to_others(text: bytes) -> None:
     assert lines_of(text, 2) is None
+
+
+@pytest.mark.parametrize("delimiter", ["\x00", "\x01", "\x02", "\x05"])
+def test_a_delimiter_that_is_a_mark_is_left_to_others(delimiter: str) -> None:
+    assert lines_of(b'["a","b"]', 2, delimiter) is None
+
+
+def test_rows_of_nulls_alone_are_plain() -> None:
+    assert lines_of(b"[null,null],[null,null]", 2) == [b",\n", b",\n"]
