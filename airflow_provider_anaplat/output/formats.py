@@ -13,7 +13,7 @@ import polars as pl
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
-from airflow_provider_anaplat.output.lines import Lines, Shape, is_lines, line_texts
+from airflow_provider_anaplat.output.lines import Lines, Shape, check_csv, is_lines, line_texts
 from airflow_provider_anaplat.output.objects import Objects
 from airflow_provider_anaplat.output.parquet import JoinedParquet
 from airflow_provider_anaplat.output.row_groups import RowGroup
@@ -21,7 +21,7 @@ from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
-from airflow_provider_anaplat.output.whole import MANY_COLUMNS, cells_of, is_whole
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS, is_whole
 
 __all__ = [
     "FORMATS",
@@ -151,7 +151,7 @@ class CsvSink:
                 quote_style="necessary",
             )
             text = scratch.text(3 * weight, write_text)  # of each cell, twice its bytes and three more
-            _check_csv(rows, text)
+            check_csv(rows, text)
             write(text)
 
 
@@ -251,17 +251,6 @@ FORMATS: dict[FileFormat, Format] = {
     "ndjson": Format((".ndjson", ".jsonl"), lambda _: NdjsonSink()),
     "parquet": Format((".parquet",), lambda of: ParquetSink(of.row_group_size), compressible=False),
 }
-
-
-def _check_csv(frame: pl.DataFrame, text: memoryview) -> None:
-    """See that each cell of the frame is in the text that was made of it."""
-    cells, written = cells_of(frame), len(text)
-    quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled
-    due = int(cells.str.len_bytes().sum()) + len(cells)
-    if written != due + quotes:
-        due -= int(cells.str.count_matches('"', literal=True).sum())
-    if written != due + quotes:
-        raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Rows as lines of CSV: a frame whose only column holds the bytes of each line, with its line break.
 
-A text of many rows is a line after the other, and takes no more memory than that.
+So many rows are but a text and a number for each line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Literal
@@ -13,15 +13,17 @@ from typing import Literal
 import polars as pl
 from arro3.core import Array, list_array, list_flatten
 
+from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.whole import cells_of, whole
 
 __all__ = [
     "Lines",
     "Shape",
+    "check_csv",
+    "edited",
     "is_lines",
     "line_texts",
     "lines_frame",
-    "pieces",
     "size_of_lines",
 ]
 
@@ -39,25 +41,29 @@ class Lines:
     delimiter: str
 
     def of_cells(self, rows: pl.Series) -> pl.DataFrame:
-        """Return rows, as lists of cells, as lines."""
+        """Return rows, as lists of cells, as lines.
+
+        :raises OSError: not all of it was written
+        """
         if rows.is_empty():
             return pl.DataFrame(schema={"lines": pl.List(pl.UInt8)})
-        cells = cells_of(whole(rows))
-        text = self._fields(cells)
-        ends = pl.int_range(1, len(text) + 1, dtype=pl.Int64, eager=True).filter(text == _LINE_END)
+        frame, width = whole(rows), len(rows[0])
+        cells = cells_of(frame)
+        written = self._fields(cells)
+        check_csv(frame, memoryview(written))
+        text = pl.Series(Array.from_buffer(written))
+        ends = ((text == _LINE_END).arg_true() + 1).cast(pl.Int64)
         if len(ends) != len(cells):  # a cell holds what ends one
             ends = cells.to_frame().select(self._size()).to_series().cum_sum()
-        if len(ends) != len(cells) or ends[-1] != len(text):
-            raise OSError(f"{len(text):,} of {ends[-1]:,} bytes of {len(rows):,} rows were written")
-        ends_of_lines = ends.gather_every(width := len(rows[0]), width - 1)
-        text = text.scatter(ends - 1, ord(self.delimiter)).scatter(ends_of_lines - 1, _LINE_END)
-        return lines_frame(text, ends_of_lines)
+        ends_of_lines = ends.gather_every(width, width - 1)
+        edits = (ends - 1, ord(self.delimiter)), (ends_of_lines - 1, _LINE_END)
+        return lines_frame(edited(text, edits), ends_of_lines)
 
-    def _fields(self, cells: pl.Series) -> pl.Series:
+    def _fields(self, cells: pl.Series) -> bytes:
         """Return the bytes of the cells, each with a line break behind it."""
         text = BytesIO()
         cells.to_frame().write_csv(text, include_header=False, separator=self.delimiter, quote_style="necessary")
-        return pl.Series(Array.from_buffer(text.getvalue()))
+        return text.getvalue()
 
     def _size(self) -> pl.Expr:
         """Return how many bytes of them a cell takes."""
@@ -77,16 +83,24 @@ def lines_frame(text: pl.Series, ends: pl.Series) -> pl.DataFrame:
     :param text: bytes
     :param ends: where the lines end
     """
-    return pieces(text, pl.concat([pl.Series([0], dtype=pl.Int32), ends.cast(pl.Int32)])).alias("lines").to_frame()
+    cuts = pl.concat([pl.Series([0], dtype=pl.Int64), ends.cast(pl.Int64)], rechunk=True)
+    return pl.Series("lines", list_array(Array.from_arrow(cuts), Array.from_arrow(text.rechunk()))).to_frame()
 
 
-def pieces(text: pl.Series, cuts: pl.Series) -> pl.Series:
-    """Cut a text into lists of bytes.
+def edited(text: pl.Series, edits: Sequence[tuple[pl.Series, int]]) -> pl.Series:
+    """Return a text with some bytes replaced.
 
     :param text: bytes
-    :param cuts: where each list begins, and where the last one ends
+    :param edits: places, each with the byte that goes there; the later ones count
     """
-    return pl.Series(list_array(Array.from_arrow(cuts.cast(pl.Int32).rechunk()), Array.from_arrow(text.rechunk())))
+    edits = [(places, byte) for places, byte in edits if len(places)]
+    if not edits:
+        return text
+    # A copy: some releases of Polars write to the memory that they were given, which is an answer's or a file's.
+    return text.clone().scatter(
+        pl.concat([places for places, _ in edits], rechunk=True),
+        pl.Series(Array.from_buffer(b"".join(bytes([byte]) * len(places) for places, byte in edits))),
+    )
 
 
 def is_lines(frame: pl.DataFrame) -> bool:
@@ -104,3 +118,17 @@ def line_texts(frame: pl.DataFrame) -> Iterator[bytes]:
     for chunk in frame.to_series().get_chunks():
         # Polars has a way as well, of which some releases warn.
         yield pl.Series(list_flatten(Array.from_arrow(chunk))).implode().cast(pl.Binary).item()
+
+
+def check_csv(frame: pl.DataFrame, text: memoryview) -> None:
+    """See that each cell of a frame is in the CSV that was made of it.
+
+    :raises OSError: it is not
+    """
+    cells, written = cells_of(frame), len(text)
+    quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled
+    due = int(cells.str.len_bytes().sum()) + len(cells)
+    if written != due + quotes:
+        due -= int(cells.str.count_matches('"', literal=True).sum())
+    if written != due + quotes:
+        raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")

@@ -42,7 +42,7 @@ _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take
 _UNCUT = 4  # times the size of a slice; few rows are that much larger
 # Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
 _FRAME_PER_COLUMN = 10_000
-_LINES_SLICE = 1 << 21  # bytes that are made lines at a time, in a hundred steps
+_LINES_SLICE = 1 << 21  # bytes that are made lines at a time; it takes a hundred steps, however few they are
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 S = TypeVar("S")

@@ -8,14 +8,13 @@ of bytes that go, and a few escapes are replaced by as many bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
 import polars as pl
 from arro3.core import Array
 
-from airflow_provider_anaplat.output.lines import Lines, lines_frame
+from airflow_provider_anaplat.output.lines import Lines, edited, lines_frame
 
 __all__ = [
     "plain_lines",
@@ -25,7 +24,7 @@ _QUOTE, _BACKSLASH, _OPENING, _CLOSING = b'"\\[]'
 _FIRST_TEXT = ord(" ")  # the control characters come before it
 # Control characters that stand for a byte that goes, a delimiter, the end of a line, and what is in a cell or
 # around it: a quotation mark or a line break.
-_GONE, _DELIMITER, _LINE_END, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = range(6)
+_GONE, _DELIMITER, _LINE_END, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = _MARKS = range(6)
 _STANDS_FOR = {_LINE_END: "\n", _KEPT_QUOTE: '"', _LINE_FEED: "\n", _CARRIAGE_RETURN: "\r"}
 _ESCAPES = {
     '"': (_KEPT_QUOTE, _KEPT_QUOTE),
@@ -37,7 +36,7 @@ _ESCAPES = {
     "b": (ord("\b"), _GONE),
     "f": (ord("\f"), _GONE),
 }
-_LARGEST = 1 << 25  # bytes of a text, which takes ten times the memory
+_LARGEST = 1 << 24  # bytes of a text, which takes ten times the memory, and odd ones more than twenty
 _COMPACT, _SPACED = (b",", b"],["), (b", ", b"], [")  # what stands between two cells, and between two rows
 
 
@@ -52,7 +51,7 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     :param width: cells of each row
     :param form: of the lines
     """
-    if form.delimiter <= chr(_CARRIAGE_RETURN):
+    if ord(form.delimiter) in _MARKS:
         return None
     try:
         body = _series(text)
@@ -90,24 +89,27 @@ def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
     found = [(escapes.filter(escaped == ord(by)), bytes(stands)) for by, stands in _ESCAPES.items()]
     if sum(len(of) for of, _ in found) != len(escapes):
         raise _NotPlainError
-    return _edited(body, [(of + place, byte) for of, stands in found for place, byte in enumerate(stands)])
+    return edited(body, [(of + place, byte) for of, stands in found for place, byte in enumerate(stands)])
 
 
 def _with_nulls_as_texts(body: pl.Series, places: pl.Series) -> pl.Series:
     """Return a text with each null replaced by a text of bytes that go.
 
-    A null within a text, between commas, becomes what cannot stand between two cells.
+    What looks like a null within a text becomes what cannot stand between two cells: such a text is not plain.
     """
     inner = max(0, len(body) - 5)  # there are brackets around all
     nulls = places.slice(1, inner).filter((body == ord("n")).slice(1, inner) & (body == ord("u")).slice(2, inner))
     for place, allowed in (3, b"l"), (4, b"l"), (5, b",]"), (0, b",[ "):
         beside = body[nulls + place - 1]
         nulls = nulls.filter(reduce(or_, (beside == byte for byte in allowed)))
-    return _edited(body, [(nulls, _QUOTE), (nulls + 1, _GONE), (nulls + 2, _GONE), (nulls + 3, _QUOTE)])
+    return edited(body, [(nulls, _QUOTE), (nulls + 1, _GONE), (nulls + 2, _GONE), (nulls + 3, _QUOTE)])
 
 
 class _Quotes:
-    """The quotation marks of a text: between two of them there is a cell, then what parts two cells, and so on.
+    """The quotation marks of a text: between two of them there is a cell, then a separator, and so on.
+
+    ``_left`` and ``_right`` are where each two neighbours stand, ``_apart`` is by how many bytes, and ``_is_cell``
+    tells whether a cell is between them.
 
     :param body: the bytes of a JSON list of rows of texts, but for its brackets
     :param places: of the bytes
@@ -131,12 +133,12 @@ class _Quotes:
 
         :raises _NotPlainError: it is not what has to stand there
         """
-        # By the size of the first one.
+        # The first one has a byte or three, or one more if there is a space in it.
         between_cells, between_rows = _SPACED if self._apart[1:2].sum() % 2 else _COMPACT
         ends = self._between_rows(between_rows)
         marked = self._with_delimiters(between_cells, int((~self._is_cell).sum()) - len(ends))
         edits = [(ends, _LINE_END), *((ends + place, _GONE) for place in range(1, len(between_rows)))]
-        return _edited(marked, [*edits, (_place(0), _GONE), (_place(len(marked) - 1), _LINE_END)])
+        return edited(marked, [*edits, (_place(0), _GONE), (_place(len(marked) - 1), _LINE_END)])
 
     def _between_rows(self, separator: bytes) -> pl.Series:
         """Return where the separators between rows begin."""
@@ -153,6 +155,7 @@ class _Quotes:
         is_there = self._is_quote.head(most) & self._is_quote.slice(size + 1)
         for place, byte in enumerate(separator, 1):
             is_there = is_there & (self._body == byte).slice(place, most)
+        # Cells that look like a separator.
         alike = self._where(self._left.filter(self._is_cell & (self._apart == size + 1)) + 1, separator)
         if is_there.sum() - len(alike) != expected:
             raise _NotPlainError
@@ -160,7 +163,7 @@ class _Quotes:
         for place, byte in enumerate(bytes([_DELIMITER]).ljust(size, bytes([_GONE])), 1):
             moved = pl.concat([_no(place), is_there, _no(size + 1 - place)], rechunk=True)
             marked = marked.zip_with(~moved, _series(bytes([byte])))
-        return _edited(marked, [(alike + place, byte) for place, byte in enumerate(separator)])
+        return edited(marked, [(alike + place, byte) for place, byte in enumerate(separator)])
 
     def _where(self, places: pl.Series, text: bytes) -> pl.Series:
         """Return at which of these places a text stands."""
@@ -181,7 +184,7 @@ class _Quotes:
             places, is_odd = self._places.filter(is_either), is_odd.filter(is_either)
             before, behind = is_odd.head(-1), is_odd.slice(1)
             kept += [places.head(-1).filter(~before & behind), places.slice(1).filter(before & ~behind)]
-        return _edited(marked, [(places, _KEPT_QUOTE) for places in kept])
+        return edited(marked, [(places, _KEPT_QUOTE) for places in kept])
 
 
 def _check_widths(marked: pl.Series, width: int) -> None:
@@ -203,18 +206,3 @@ def _place(place: int) -> pl.Series:
 
 def _no(count: int) -> pl.Series:
     return pl.Series([False] * count, dtype=pl.Boolean)
-
-
-def _edited(body: pl.Series, edits: Sequence[tuple[pl.Series, int]]) -> pl.Series:
-    """Return a text with some bytes replaced.
-
-    :param edits: places, each with the byte that goes there
-    """
-    edits = [(places, byte) for places, byte in edits if len(places)]
-    if not edits:
-        return body
-    # At once, since the text is copied each time.
-    return body.scatter(
-        pl.concat([places for places, _ in edits], rechunk=True),
-        _series(b"".join(bytes([byte]) * len(places) for places, byte in edits)),
-    )

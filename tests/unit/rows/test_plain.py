@@ -34,7 +34,9 @@ def text_of(rows: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
 
 
 def lines_of(text: bytes, width: int, delimiter: str = ",") -> list[bytes] | None:
+    before = bytes(bytearray(text))
     frame = plain_lines(memoryview(text), width, Lines(delimiter))
+    assert text == before  # though it cannot be written to, a library may
     return None if frame is None else [bytes(line) for line in frame.to_series()]
 
 
