@@ -170,7 +170,7 @@ class NdjsonSink:
         output = Output(file.write, file.flush)
         scratch = Scratch()
 
-        def write(pulled: Iterator[_Lines]) -> None:
+        def write(pulled: Iterator[_JsonLines]) -> None:
             for lines in pulled:
                 text = scratch.text(lines.most_bytes, lines.write)
                 _check_rows(occurrences(text, b"\n"), lines.rows)
@@ -254,7 +254,7 @@ FORMATS: dict[FileFormat, Format] = {
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _JsonLines:
     """Rows as lines that are still to be written.
 
     :param most_bytes: that they have at most
@@ -266,7 +266,7 @@ class _Lines:
     write: Callable[[IO[bytes]], object]
 
 
-def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_Lines]:
+def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_JsonLines]:
     """Yield the lines of NDJSON of a few rows after the others.
 
     :param frames: of text
@@ -280,7 +280,7 @@ def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_Lines]:
         for rows in frame.iter_slices(rows_within(frame, max(1, most_bytes // size_of_names), most_bytes)):
             # A byte becomes six at most, and there are a few more around a cell.
             most = 10 * (weight_of(rows) + rows.height * size_of_names)
-            yield _Lines(rows.height, most, _writer(rows, objects, caster))
+            yield _JsonLines(rows.height, most, _writer(rows, objects, caster))
             del rows
         del frame  # it may be large, and the next one takes its time
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-_LINE_END = ord("\n")
+_LINE_BREAK = ord("\n")
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Lines:
         written = self._fields(cells)
         check_csv(frame, memoryview(written))
         text = pl.Series(Array.from_buffer(written))
-        ends = ((text == _LINE_END).arg_true() + 1).cast(pl.Int64)
+        ends = ((text == _LINE_BREAK).arg_true() + 1).cast(pl.Int64)
         if len(ends) != len(cells):  # a cell holds what ends one
             ends = cells.to_frame().select(self._size()).to_series().cum_sum()
         ends_of_lines = ends.gather_every(width, width - 1)
-        edits = (ends - 1, ord(self.delimiter)), (ends_of_lines - 1, _LINE_END)
+        edits = (ends - 1, ord(self.delimiter)), (ends_of_lines - 1, _LINE_BREAK)
         return lines_frame(edited(text, edits), ends_of_lines)
 
     def _fields(self, cells: pl.Series) -> bytes:

@@ -3,7 +3,7 @@
 In a text without escapes and nulls, every quotation mark begins or ends a cell. All bytes are looked at together:
 the quotation marks go, and what stands between two cells becomes a delimiter or the end of a line. Whether every
 row has its cells is seen by the delimiters and ends of lines that there are in the end. Before, nulls become texts
-of bytes that go, and a few escapes are replaced by as many bytes.
+of bytes that go, and escapes are replaced by as many bytes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
 def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
     """Return a text with each escape replaced by as many bytes.
 
-    :raises _NotPlainError: a character stands there by its number
+    :raises _NotPlainError: one names a character by its number, or is none
     """
     backslashes = places.filter(body == _BACKSLASH)
     if backslashes.is_empty():
@@ -133,7 +133,7 @@ class _Quotes:
 
         :raises _NotPlainError: it is not what has to stand there
         """
-        # The first one has a byte or three, or one more if there is a space in it.
+        # Quotation marks around a separator are two or four bytes apart, or three or five if a space is in it.
         between_cells, between_rows = _SPACED if self._apart[1:2].sum() % 2 else _COMPACT
         ends = self._between_rows(between_rows)
         marked = self._with_delimiters(between_cells, int((~self._is_cell).sum()) - len(ends))
