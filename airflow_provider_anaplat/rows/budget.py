@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from dataclasses import dataclass
 
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
 __all__ = [
+    "CELLS",
     "LEAST_MB",
+    "LINES",
     "MEGABYTE",
     "MEMORY_MB",
     "Budget",
+    "Needs",
 ]
 
 MEGABYTE = 1 << 20
@@ -21,16 +25,30 @@ LEAST_MB = 64
 _FIRST_ROWS = 1000
 # Measured: what threads and buffers take, whatever the rows.
 _BASE_MB = 32
-# What a page takes beside the answers that wait for their turn, once it is decoded and written: so many copies of
-# its bytes, and so many bytes for each of its cells, however short.
-_COPIES = 14
-_CELL_BYTES = 215
 _SHORT_CELL = 11  # bytes, as it is sent; assumed of every cell until the number of columns is known
 _HEAVY_ROW = 1 << 18  # bytes; rows above this are decoded a few at a time, which takes more copies
 _COPIES_OF_HEAVY = 18  # more
 _BYTES_PER_COLUMN = 72_000  # of all that is in memory, whatever its rows
 _LEAST_PAGE = 3 * MEGABYTE // 4  # or fewer requests are in flight
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a page takes beside the answers that wait for their turn, once it is decoded and written; measured.
+
+    :param copies: of its bytes
+    :param cell_bytes: for each of its cells, however short
+    :param base_mb: megabytes, whatever its size, unless it is small
+    """
+
+    copies: int
+    cell_bytes: int
+    base_mb: int = 0
+
+
+CELLS = Needs(copies=14, cell_bytes=215)
+LINES = Needs(copies=5, cell_bytes=0, base_mb=48)
 
 
 class Budget:
@@ -40,8 +58,7 @@ class Budget:
     :param page_size: rows of a page at most
     :param concurrency: requests in flight at most
     :param max_answer_mb: megabytes of an answer at most, whatever the budget
-    :param copies: of a page's bytes that the budget has room for, beside the answers that wait for their turn
-    :param cell_bytes: that each of its cells takes as well, however short
+    :param needs: of a page
     :ivar bytes_read: of all answers with rows
     :ivar most_rows: of a page
     :raises AnaplatRequestError: one of them is too small
@@ -53,8 +70,7 @@ class Budget:
         page_size: int,
         concurrency: int,
         max_answer_mb: int,
-        copies: int = _COPIES,
-        cell_bytes: int = _CELL_BYTES,
+        needs: Needs = CELLS,
     ) -> None:
         if memory_mb < LEAST_MB:
             raise AnaplatRequestError(f"memory_mb is {memory_mb}; it must be at least {LEAST_MB}.")
@@ -62,8 +78,7 @@ class Budget:
         self._page_size = page_size
         self._concurrency = concurrency
         self._largest = max_answer_mb * MEGABYTE
-        self._copies = copies
-        self._cell_bytes = cell_bytes
+        self._needs = needs
         self._cells: int | None = None  # of a row
         self.bytes_read = 0
         self.most_rows = 0
@@ -94,17 +109,22 @@ class Budget:
         room = self._room * 5 // 4
         with self._lock:
             row = self._heaviest() if self._weights else _SHORT_CELL
-            copies = self._answers_beside(self._copies_of(row)) + self._copies
+            copies = self._answers_beside(self._copies_of(row)) + self._needs.copies
         if self._cells is None:
-            most = room / (copies + self._cell_bytes / _SHORT_CELL)
+            most = room / (copies + self._needs.cell_bytes / _SHORT_CELL)
         else:
-            room -= rows * self._cells * self._cell_bytes
+            room -= rows * self._cells * self._needs.cell_bytes
             most = max(min(room / copies, rows * _HEAVY_ROW), room / (copies + _COPIES_OF_HEAVY))
         return min(max(int(most), _LEAST_PAGE), self._largest)
 
     def has_columns(self, columns: int) -> None:
         """Note how many cells a row has."""
         self._cells = columns
+
+    def makes_lines(self) -> None:
+        """Note that rows become lines, page by page."""
+        self._needs = LINES
+        self._room = self._for_rows = max(self._room // 4, self._room - LINES.base_mb * MEGABYTE)
 
     def makes_columns(self, columns: int) -> None:
         """Note that rows are put into so many columns, page by page."""
@@ -138,7 +158,7 @@ class Budget:
         :param row: bytes of one of its rows
         """
         cells = row / _SHORT_CELL if self._cells is None else self._cells
-        return self._copies + _COPIES_OF_HEAVY * (row > _HEAVY_ROW) + cells * self._cell_bytes / row
+        return self._needs.copies + _COPIES_OF_HEAVY * (row > _HEAVY_ROW) + cells * self._needs.cell_bytes / row
 
     def _answers_beside(self, copies: float) -> float:
         """Return how many answers the budget has room for beside so many copies of a page."""

@@ -24,7 +24,7 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.output.files import write_file
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.schema import Caster, schema_of
-from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
+from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget, Needs
 from airflow_provider_anaplat.rows.export import OnCastError
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
@@ -38,7 +38,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 # A cell of a card is an object, which takes more than a cell of a page does.
-_COPIES, _CELL_BYTES = 26, 240
+_NEEDS = Needs(copies=26, cell_bytes=240)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class _CardReader:
     def __init__(self, client: AnaplatClient, query: CardQuery) -> None:
         self._client = client
         self._query = query
-        self._budget = Budget(query.memory_mb, query.page_size, 1, client.max_answer_mb, _COPIES, _CELL_BYTES)
+        self._budget = Budget(query.memory_mb, query.page_size, 1, client.max_answer_mb, _NEEDS)
         self.read = 0
         # Taken from here when it is read, so that nothing keeps it in memory.
         self._first: tuple[CardData, int] | None = self._ask(0, self._budget.rows())

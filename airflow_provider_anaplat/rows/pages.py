@@ -22,7 +22,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRequestError,
     AnaplatRowCountError,
 )
-from airflow_provider_anaplat.output.lines import Shape
+from airflow_provider_anaplat.output.lines import Lines, Shape
 from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Head, RowPage, Said, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
@@ -129,6 +129,8 @@ class PageReader:
         self.columns = said.described.columns
         self.budget.has_columns(len(self.columns))
         self._shape = shape(len(self.columns))
+        if isinstance(self._shape, Lines):
+            self.budget.makes_lines()
         if self._shape == "columns":
             self.budget.makes_columns(len(self.columns))
             if len(self.columns) >= _VERY_MANY_COLUMNS:
