@@ -8,7 +8,7 @@ of bytes that go, and escapes are replaced by as many bytes.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 
 import polars as pl
@@ -37,6 +37,7 @@ _ESCAPES = {
     "f": (ord("\f"), _GONE),
 }
 _LARGEST = 1 << 24  # bytes of a text, which takes ten times the memory, and odd ones more than twenty
+_STEP = 1 << 20  # to which the length of what is kept from text to text is rounded up
 _COMPACT, _SPACED = (b",", b"],["), (b", ", b"], [")  # what stands between two cells, and between two rows
 
 
@@ -57,16 +58,17 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
         body = _series(text)
         if not 0 < len(body) <= _LARGEST or (body < _FIRST_TEXT).any():
             return None
-        places = pl.int_range(len(body), dtype=pl.UInt32, eager=True)
-        quotes = _Quotes(_with_nulls_as_texts(_without_escapes(body, places), places), places)
-        marked = quotes.with_kept(quotes.with_separators(), ord(form.delimiter))
+        places = _places(len(body))
+        unescaped = _without_escapes(body, places)
+        quotes = _Quotes(_with_nulls_as_texts(unescaped, places), places)
+        marked = quotes.with_kept(quotes.with_separators(), ord(form.delimiter), has_marks=unescaped is not body)
         marked = marked.filter((marked != _QUOTE) & (marked != _GONE))
-        _check_widths(marked, width)
+        marks = marked.filter(marked <= _CARRIAGE_RETURN)
+        _check_widths(marks.filter(marks <= _LINE_END), width)
         ends = places.head(len(marked)).filter(marked == _LINE_END) + 1
         for byte, by in (_STANDS_FOR | {_DELIMITER: form.delimiter}).items():
-            is_byte = marked == byte
-            if is_byte.any():
-                marked = marked.zip_with(~is_byte, _series(by.encode()))
+            if (marks == byte).any():
+                marked = marked.zip_with(marked != byte, _series(by.encode()))
         marked.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
         return lines_frame(marked, ends)
     except (_NotPlainError, pl.exceptions.PolarsError):
@@ -78,9 +80,10 @@ def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
 
     :raises _NotPlainError: one names a character by its number, or is none
     """
-    backslashes = places.filter(body == _BACKSLASH)
-    if backslashes.is_empty():
+    is_backslash = body == _BACKSLASH
+    if not is_backslash.any():
         return body
+    backslashes = places.filter(is_backslash)
     # Of those in a row, each second one is escaped by the one before.
     is_first = backslashes.diff().fill_null(0) != 1
     firsts = backslashes.zip_with(is_first, pl.Series([None], dtype=pl.UInt32)).fill_null(strategy="forward")
@@ -136,7 +139,7 @@ class _Quotes:
         # Quotation marks around a separator are two or four bytes apart, or three or five if a space is in it.
         between_cells, between_rows = _SPACED if self._apart[1:2].sum() % 2 else _COMPACT
         ends = self._between_rows(between_rows)
-        marked = self._with_delimiters(between_cells, int((~self._is_cell).sum()) - len(ends))
+        marked = self._with_delimiters(between_cells, len(self._left) // 2 - len(ends))
         edits = [(ends, _LINE_END), *((ends + place, _GONE) for place in range(1, len(between_rows)))]
         return edited(marked, [*edits, (_place(0), _GONE), (_place(len(marked) - 1), _LINE_END)])
 
@@ -171,14 +174,17 @@ class _Quotes:
             places = places.filter(self._body[places + place] == byte)
         return places
 
-    def with_kept(self, marked: pl.Series, delimiter: int) -> pl.Series:
+    def with_kept(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
         """Return a text with the quotation marks that CSV needs replaced: around empty cells, and odd ones.
 
         :param marked: the text with its separators replaced
+        :param has_marks: whether marks may stand for what is in a cell
         """
         is_empty = self._is_cell & (self._apart == 1)
         kept = [self._left.filter(is_empty), self._right.filter(is_empty)]
-        is_odd = (marked == delimiter) | ((marked >= _KEPT_QUOTE) & (marked <= _CARRIAGE_RETURN))
+        is_odd = marked == delimiter
+        if has_marks:
+            is_odd = is_odd | ((marked >= _KEPT_QUOTE) & (marked <= _CARRIAGE_RETURN))
         if is_odd.any():
             is_either = is_odd | self._is_quote
             places, is_odd = self._places.filter(is_either), is_odd.filter(is_either)
@@ -187,13 +193,25 @@ class _Quotes:
         return edited(marked, [(places, _KEPT_QUOTE) for places in kept])
 
 
-def _check_widths(marked: pl.Series, width: int) -> None:
-    """See that each line has as many fields as it should."""
-    separators = marked.filter(marked <= _LINE_END)
+def _check_widths(separators: pl.Series, width: int) -> None:
+    """See that each line has as many fields as it should.
+
+    :param separators: delimiters and ends of lines, in their order
+    """
     line = bytes([_DELIMITER]) * (width - 1) + bytes([_LINE_END])
     count, odd = divmod(len(separators), width)
     if odd or (separators != _series(line * count)).any():
         raise _NotPlainError
+
+
+@lru_cache(maxsize=1)
+def _numbers(count: int) -> pl.Series:
+    return pl.int_range(count, dtype=pl.UInt32, eager=True)
+
+
+def _places(count: int) -> pl.Series:
+    """Return the numbers from 0 on; those of the slices of a page differ little in how many they are."""
+    return _numbers(-(-count // _STEP) * _STEP).head(count)
 
 
 def _series(text: bytes | memoryview) -> pl.Series:
