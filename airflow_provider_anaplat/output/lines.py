@@ -29,6 +29,7 @@ __all__ = [
 
 
 _LINE_BREAK = ord("\n")
+_PIECE = 1 << 19  # bytes of a copy: larger ones come fresh from the system each time, which takes longer than to copy
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def line_texts(frame: pl.DataFrame) -> Iterator[bytes]:
     """Yield the lines of a frame, many at a time."""
     for chunk in frame.to_series().get_chunks():
         # Polars has a way as well, of which some releases warn.
-        yield pl.Series(list_flatten(Array.from_arrow(chunk))).implode().cast(pl.Binary).item()
+        text = pl.Series(list_flatten(Array.from_arrow(chunk)))
+        for start in range(0, len(text), _PIECE):
+            yield text.slice(start, _PIECE).implode().cast(pl.Binary).item()
 
 
 def check_csv(frame: pl.DataFrame, text: memoryview) -> None:
