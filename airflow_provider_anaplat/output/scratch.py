@@ -26,7 +26,7 @@ class Scratch:
         :param most: bytes that it writes at most; those that it does not need take no memory
         """
         if len(self._memory) < most:
-            self._memory = _memory(most)
+            self._memory = _memory(2 * most)  # enough for the next, somewhat longer ones, too
         self._memory.seek(0)
         write(cast("IO[bytes]", self._memory))
         return memoryview(self._memory)[: self._memory.tell()]
