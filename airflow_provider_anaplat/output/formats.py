@@ -51,7 +51,7 @@ _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they ar
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 _GROUP_ROWS = 20_000  # of a row group of Parquet at most; more take more memory
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
-# a write, and a signal that ends the task could be lost during one.
+# a write.
 _CSV_BYTES = 16 << 20
 _NDJSON_BYTES = 4 << 20
 _OBJECT_BYTES = 1 << 20  # the same of whole rows: what is made on the way to their text takes ten times as much
@@ -115,18 +115,18 @@ class CsvSink:
         """Write the header and all rows."""
         output = Output(file.write, file.flush)
         write = encoded(output, self.encoding)
-        scratch = Scratch()
-        if self.header:
-            names = unique_names([column.name for column in caster.columns])
-            # As a row, where names that were escaped need not differ.
-            self._write_columns(pl.DataFrame({name: [name] for name in names}), write, scratch)
-        for frame in frames:
-            if is_lines(frame):
-                for text in line_texts(frame):
-                    write(memoryview(text))
-            else:
-                self._write_columns(frame, write, scratch)
-            del frame  # it may be large, and the next one takes its time
+        with Scratch() as scratch:
+            if self.header:
+                names = unique_names([column.name for column in caster.columns])
+                # As a row, where names that were escaped need not differ.
+                self._write_columns(pl.DataFrame({name: [name] for name in names}), write, scratch)
+            for frame in frames:
+                if is_lines(frame):
+                    for text in line_texts(frame):
+                        write(memoryview(text))
+                else:
+                    self._write_columns(frame, write, scratch)
+                del frame  # it may be large, and the next one takes its time
         output.flush()
 
     def as_written(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -168,14 +168,14 @@ class NdjsonSink:
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write all rows, while this thread makes the next ones: to make some takes as long as to write them."""
         output = Output(file.write, file.flush)
-        scratch = Scratch()
 
         def write(pulled: Iterator[_JsonLines]) -> None:
-            for lines in pulled:
-                text = scratch.text(lines.most_bytes, lines.write)
-                _check_rows(occurrences(text, b"\n"), lines.rows)
-                output.write(text)
-                del lines  # they may be large, and the next ones take their time
+            with Scratch() as scratch:
+                for lines in pulled:
+                    text = scratch.text(lines.most_bytes, lines.write)
+                    _check_rows(occurrences(text, b"\n"), lines.rows)
+                    output.write(text)
+                    del lines  # they may be large, and the next ones take their time
 
         feed(_lines(frames, caster), write)
         output.flush()

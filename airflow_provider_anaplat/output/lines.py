@@ -29,7 +29,7 @@ __all__ = [
 
 
 _LINE_BREAK = ord("\n")
-_PIECE = 1 << 19  # bytes of a copy: larger ones come fresh from the system each time, which takes longer than to copy
+_PIECE = 1 << 19  # bytes of a copy; larger ones are fresh from the system each time, which takes longer
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from io import BytesIO
 from threading import Event
 
@@ -17,19 +18,24 @@ from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.streams import _beside
 
 
-def test_a_text_is_what_was_written_and_the_next_one_takes_its_memory() -> None:
-    scratch = Scratch()
-    first = scratch.text(10, lambda file: file.write(b"first"))
-    assert bytes(first) == b"first"
-    second = scratch.text(4, lambda file: file.write(b"2nd"))
-    assert bytes(second) == b"2nd"
-    assert bytes(first) == b"2ndst"
-    assert bytes(scratch.text(1000, lambda file: file.write(b"x" * 1000))) == b"x" * 1000
+@pytest.mark.parametrize("has_files_in_memory", [True, False])
+def test_a_text_is_what_was_written_and_the_next_one_takes_its_memory(
+    has_files_in_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_files_in_memory:
+        monkeypatch.delattr(os, "memfd_create", raising=False)
+    with Scratch() as scratch:
+        first = scratch.text(10, lambda file: file.write(b"first"))
+        assert bytes(first) == b"first"
+        second = scratch.text(4, lambda file: file.write(b"2nd"))
+        assert bytes(second) == b"2nd"
+        assert bytes(first) == b"2ndst"
+        assert bytes(scratch.text(1000, lambda file: file.write(b"x" * 1000))) == b"x" * 1000
 
 
 def test_a_text_that_is_longer_than_it_was_to_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="out of range"):
-        Scratch().text(3, lambda file: file.write(b"four"))
+    with Scratch() as scratch, pytest.raises(ValueError, match="4 bytes were written, and no more than 3"):
+        scratch.text(3, lambda file: file.write(b"four"))
 
 
 # What grows most: quotation marks are doubled, and of a control character, six are made.
