@@ -28,6 +28,7 @@ _BASE_MB = 32
 _SHORT_CELL = 11  # bytes, as it is sent; assumed of every cell until the number of columns is known
 _HEAVY_ROW = 1 << 18  # bytes; rows above this are decoded a few at a time, which takes more copies
 _COPIES_OF_HEAVY = 18  # more
+_BYTES_TO_DESCRIBE = 4_500  # a column
 _BYTES_PER_COLUMN = 72_000  # of all that is in memory, whatever its rows
 _LEAST_PAGE = 3 * MEGABYTE // 4  # or fewer requests are in flight
 _REMEMBERED = 8  # pages, the heaviest of which says what the next one may weigh
@@ -48,7 +49,7 @@ class Needs:
 
 
 CELLS = Needs(copies=14, cell_bytes=215)
-LINES = Needs(copies=5, cell_bytes=0, base_mb=48)
+LINES = Needs(copies=6, cell_bytes=0, base_mb=56)
 
 
 class Budget:
@@ -121,10 +122,11 @@ class Budget:
         """Note how many cells a row has."""
         self._cells = columns
 
-    def makes_lines(self) -> None:
-        """Note that rows become lines, page by page."""
+    def makes_lines(self, columns: int) -> None:
+        """Note that rows of so many columns become lines, page by page."""
         self._needs = LINES
-        self._room = self._for_rows = max(self._room // 4, self._room - LINES.base_mb * MEGABYTE)
+        beside = LINES.base_mb * MEGABYTE + columns * _BYTES_TO_DESCRIBE
+        self._room = self._for_rows = max(self._room // 4, self._room - beside)
 
     def makes_columns(self, columns: int) -> None:
         """Note that rows are put into so many columns, page by page."""

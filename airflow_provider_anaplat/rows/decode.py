@@ -20,6 +20,7 @@ from airflow_provider_anaplat.client._http.redaction import redact, without_echo
 from airflow_provider_anaplat.client._http.validation import validated
 from airflow_provider_anaplat.client.models import Column, DatasetData
 from airflow_provider_anaplat.errors import AnaplatInvalidAnswerError
+from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.lines import Lines, Shape
 from airflow_provider_anaplat.output.schema import unique_names
 from airflow_provider_anaplat.output.whole import in_columns, whole
@@ -43,6 +44,7 @@ _UNCUT = 4  # times the size of a slice; few rows are that much larger
 # Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
 _FRAME_PER_COLUMN = 10_000
 _LINES_SLICE = 1 << 21  # bytes that are made lines at a time; it takes a hundred steps, however few they are
+_FEW_ESCAPES = 20  # characters for each of them
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 S = TypeVar("S")
@@ -232,12 +234,16 @@ class _Framing:
             return self.shape.of_cells(rows)
         return whole(rows) if self.shape == "whole" else in_columns(rows, unique_names(list(self.names)))
 
-    def slice_size(self, size: int) -> int:
+    def slice_size(self, text: memoryview, size: int) -> int:
         """Return how many bytes of rows become a frame together.
 
+        :param text: all rows
         :param size: of what is read at a time
         """
-        return max(size, _LINES_SLICE if isinstance(self.shape, Lines) else _FRAME_PER_COLUMN * len(self.names))
+        if not isinstance(self.shape, Lines):
+            return max(size, _FRAME_PER_COLUMN * len(self.names))
+        # An escape takes many times the memory of another character.
+        return _LINES_SLICE // (1 if occurrences(text, b"\\") * _FEW_ESCAPES < len(text) else 2)
 
     def of_text(self, text: memoryview, slices: Iterable[memoryview], read: Read) -> pl.DataFrame | None:
         """Return a list of rows, but for its brackets, as a frame, or None if the exact way must look.
@@ -281,7 +287,8 @@ def _arrow_frame(
         return framing.of_text(text, texts, read)
 
     frames, rows = [], 0
-    for found in each(frame, slices(memoryview(body)[start:end], framing.slice_size(size))):
+    rows_text = memoryview(body)[start:end]
+    for found in each(frame, slices(rows_text, framing.slice_size(rows_text, size))):
         if found is None:
             return None
         frames.append(found)

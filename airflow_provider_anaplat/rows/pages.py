@@ -130,7 +130,7 @@ class PageReader:
         self.budget.has_columns(len(self.columns))
         self._shape = shape(len(self.columns))
         if isinstance(self._shape, Lines):
-            self.budget.makes_lines()
+            self.budget.makes_lines(len(self.columns))
         if self._shape == "columns":
             self.budget.makes_columns(len(self.columns))
             if len(self.columns) >= _VERY_MANY_COLUMNS:

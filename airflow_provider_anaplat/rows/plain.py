@@ -85,7 +85,7 @@ def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
         return body
     backslashes = places.filter(is_backslash)
     # Of those in a row, each second one is escaped by the one before.
-    is_first = backslashes.diff().fill_null(0) != 1
+    is_first = pl.concat([_series(b"\1") == 1, backslashes.slice(1) - backslashes.head(-1) != 1], rechunk=True)
     firsts = backslashes.zip_with(is_first, pl.Series([None], dtype=pl.UInt32)).fill_null(strategy="forward")
     escapes = backslashes.filter((backslashes - firsts) % 2 == 0)
     escaped = body[escapes + 1]

@@ -47,6 +47,16 @@ def test_some_lines_of_many_are_these(start: int, count: int) -> None:
     assert size_of_lines(some) == sum(map(len, expected))
 
 
+def test_lines_are_handed_on_a_piece_at_a_time_and_none_is_lost() -> None:
+    rows: list[list[str | None]] = [[f"{number}" * 40, "x" * (number % 500)] for number in range(5_000)]
+    frame = pl.concat(
+        [Lines(",").of_cells(in_lists(rows[:3])), Lines(",").of_cells(in_lists(rows[3:]))], rechunk=False
+    )
+    pieces = list(line_texts(frame))
+    assert b"".join(pieces) == b"".join(csv_lines(rows))
+    assert len(pieces) > 2  # as there would be without cuts
+
+
 def test_lines_are_counted_by_their_bytes() -> None:
     frame = Lines(",").of_cells(in_lists([["x" * 99], ["y" * 99]]))
 

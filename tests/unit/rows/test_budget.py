@@ -53,13 +53,13 @@ class Heavy:
         return body
 
 
-class Empty(Heavy):
-    """A dataset of many columns that hold nothing."""
+class Same(Heavy):
+    """A dataset whose cells are all the same."""
 
-    def __init__(self, rows: int, names: list[str]) -> None:
+    def __init__(self, rows: int, names: list[str], cell: str | None = None) -> None:
         super().__init__([0] * rows)
         self.columns = [{"name": name, "fdType": "STRING"} for name in names]
-        self.row = json.dumps([None] * len(names))
+        self.row = json.dumps([cell] * len(names), separators=(",", ":"))
 
     def answer(self, offset: int, limit: int) -> bytes:
         response = {
@@ -163,6 +163,29 @@ def test_a_page_has_its_part_of_the_budget(cell: int, copies: int) -> None:
     assert rows == int(ROOM / (20 * ((4 + copies) * cell + 215)))
     assert 1.1 < budget.most_bytes(rows) / (20 * cell * rows) < 2
     assert budget.requests() == 4
+
+
+@pytest.mark.parametrize(("memory_mb", "room"), [(256, 224 - 56), (96, 64 / 4), (64, 32 / 4)])
+def test_a_page_of_lines_takes_a_few_copies_however_many_cells_it_has(memory_mb: int, room: float) -> None:
+    budget = Budget(memory_mb, 50_000, 4, 256)
+    budget.has_columns(20)
+    budget.makes_lines(20)
+    budget.saw(10, 10 * 20 * 100)
+    rows = budget.rows()
+
+    assert rows == pytest.approx(room * MEGABYTE / (20 * (4 + 6) * 100), rel=0.01)
+    assert budget.most_bytes(rows) / (20 * 100 * rows) == pytest.approx(1.25, rel=0.01)
+    assert budget.requests() == 4
+
+
+def test_many_columns_take_room_from_lines_too() -> None:
+    few, many = Budget(256, 50_000, 4, 256), Budget(256, 50_000, 4, 256)
+    for budget, columns in ((few, 20), (many, 20_000)):
+        budget.has_columns(columns)
+        budget.makes_lines(columns)
+        budget.saw(10, 10 * 100_000)
+
+    assert many.rows() < few.rows() / 2
 
 
 def test_until_the_columns_are_known_an_answer_may_have_many_short_cells() -> None:
@@ -293,9 +316,24 @@ def test_a_process_grows_no_more_than_the_budget_says(tmp_path: Path, file_forma
 @pytest.mark.parametrize(("file_format", "name"), [("parquet", "c"), ("ndjson", "c" * 100)])
 def test_nor_where_nothing_is_in_most_cells(tmp_path: Path, file_format: str, name: str) -> None:
     """Polars counts no byte of an empty cell; and a row of NDJSON holds all names, if nothing else."""
-    with served(Empty(25_000, [f"{name}{place}" for place in range(400)])) as url:
+    with served(Same(25_000, [f"{name}{place}" for place in range(400)])) as url:
         rows, grown = growth(ROWS, url, file_format, tmp_path / "rows", 256)
     assert rows == 25_000
+    assert grown < 256
+
+
+@tells_memory
+@pytest.mark.parametrize(
+    ("rows", "columns", "cell"),
+    [
+        pytest.param(25_000, 20, "\\" * 300, id="where each character is escaped"),
+        pytest.param(4_000, 20_000, None, id="where each column holds nothing"),
+    ],
+)
+def test_nor_one_that_makes_lines(tmp_path: Path, rows: int, columns: int, cell: str | None) -> None:
+    with served(Same(rows, [f"c{place}" for place in range(columns)], cell)) as url:
+        exported, grown = growth(ROWS, url, "csv", tmp_path / "rows", 256)
+    assert exported == rows
     assert grown < 256
 
 
