@@ -44,10 +44,10 @@ class Scratch:
             self._memory = mmap(self._file.fileno(), size, access=ACCESS_READ)
         self._file.seek(0)
         write(self._file)
-        size = self._file.tell()
-        if size > most:
-            raise ValueError(f"{size:,} bytes were written, and no more than {most:,} were expected")
-        return memoryview(self._memory)[:size]
+        written = self._file.tell()
+        if written > most:
+            raise ValueError(f"{written:,} bytes were written, and no more than {most:,} were expected")
+        return memoryview(self._memory)[:written]
 
 
 def _nameless_file() -> IO[bytes]:

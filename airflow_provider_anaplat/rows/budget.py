@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from airflow_provider_anaplat.errors import AnaplatRequestError
 
 __all__ = [
-    "CELLS",
     "LEAST_MB",
-    "LINES",
     "MEGABYTE",
     "MEMORY_MB",
     "Budget",
@@ -40,7 +38,7 @@ class Needs:
 
     :param copies: of its bytes
     :param cell_bytes: for each of its cells, however short
-    :param base_mb: megabytes, whatever its size, unless it is small
+    :param base_mb: megabytes that threads take meanwhile, unless pages are small
     """
 
     copies: int
@@ -48,8 +46,8 @@ class Needs:
     base_mb: int = 0
 
 
-CELLS = Needs(copies=14, cell_bytes=215)
-LINES = Needs(copies=6, cell_bytes=0, base_mb=56)
+_CELLS = Needs(copies=14, cell_bytes=215)
+_LINES = Needs(copies=6, cell_bytes=0, base_mb=56)
 
 
 class Budget:
@@ -66,12 +64,7 @@ class Budget:
     """
 
     def __init__(
-        self,
-        memory_mb: int,
-        page_size: int,
-        concurrency: int,
-        max_answer_mb: int,
-        needs: Needs = CELLS,
+        self, memory_mb: int, page_size: int, concurrency: int, max_answer_mb: int, needs: Needs = _CELLS
     ) -> None:
         if memory_mb < LEAST_MB:
             raise AnaplatRequestError(f"memory_mb is {memory_mb}; it must be at least {LEAST_MB}.")
@@ -124,8 +117,8 @@ class Budget:
 
     def makes_lines(self, columns: int) -> None:
         """Note that rows of so many columns become lines, page by page."""
-        self._needs = LINES
-        beside = LINES.base_mb * MEGABYTE + columns * _BYTES_TO_DESCRIBE
+        self._needs = _LINES
+        beside = _LINES.base_mb * MEGABYTE + columns * _BYTES_TO_DESCRIBE
         self._room = self._for_rows = max(self._room // 4, self._room - beside)
 
     def makes_columns(self, columns: int) -> None:

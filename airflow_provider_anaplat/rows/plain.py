@@ -8,7 +8,7 @@ of bytes that go, and escapes are replaced by as many bytes.
 
 from __future__ import annotations
 
-from functools import lru_cache, reduce
+from functools import cache, reduce
 from operator import or_
 
 import polars as pl
@@ -37,7 +37,7 @@ _ESCAPES = {
     "f": (ord("\f"), _GONE),
 }
 _LARGEST = 1 << 24  # bytes of a text, which takes ten times the memory, and odd ones more than twenty
-_STEP = 1 << 20  # to which the length of what is kept from text to text is rounded up
+_USUAL = 5 << 19  # bytes that most texts have at most
 _COMPACT, _SPACED = (b",", b"],["), (b", ", b"], [")  # what stands between two cells, and between two rows
 
 
@@ -204,14 +204,18 @@ def _check_widths(separators: pl.Series, width: int) -> None:
         raise _NotPlainError
 
 
-@lru_cache(maxsize=1)
+def _places(count: int) -> pl.Series:
+    """Return the numbers from 0 on."""
+    return _usual_places().head(count) if count <= _USUAL else _numbers(count)
+
+
+@cache
+def _usual_places() -> pl.Series:
+    return _numbers(_USUAL)
+
+
 def _numbers(count: int) -> pl.Series:
     return pl.int_range(count, dtype=pl.UInt32, eager=True)
-
-
-def _places(count: int) -> pl.Series:
-    """Return the numbers from 0 on; those of the slices of a page differ little in how many they are."""
-    return _numbers(-(-count // _STEP) * _STEP).head(count)
 
 
 def _series(text: bytes | memoryview) -> pl.Series:
