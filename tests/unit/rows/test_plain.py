@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.lines import csv_lines
 
-from airflow_provider_anaplat.output.lines import Lines
+from airflow_provider_anaplat.output.lines import Lines, line_texts
 from airflow_provider_anaplat.rows.plain import plain_lines
 
 # What may be taken for something that stands between two cells, or for a mark of this package's own.
@@ -123,3 +123,15 @@ def test_a_delimiter_that_is_a_mark_is_left_to_others(delimiter: str) -> None:
 
 def test_rows_of_nulls_alone_are_plain() -> None:
     assert lines_of(b"[null,null],[null,null]", 2) == [b",\n", b",\n"]
+
+
+@pytest.mark.parametrize("size", [1 << 20, 6 << 20])
+def test_a_long_text_is_plain(size: int) -> None:
+    rows: list[list[str | None]] = [["x" * size, 'a, "b"'], ["", None]]
+    frame = plain_lines(memoryview(text_of(rows)), 2, Lines(","))
+    assert frame is not None
+    assert b"".join(line_texts(frame)) == b"".join(csv_lines(rows))
+
+
+def test_a_text_that_would_take_too_much_memory_is_left_to_others() -> None:
+    assert plain_lines(memoryview(text_of([["x" * (16 << 20), "b"]])), 2, Lines(",")) is None
