@@ -47,7 +47,7 @@ class Needs:
 
 
 _CELLS = Needs(copies=14, cell_bytes=215)
-_LINES = Needs(copies=6, cell_bytes=0, base_mb=56)
+_LINES = Needs(copies=6, cell_bytes=0, base_mb=96)
 
 
 class Budget:

@@ -165,7 +165,7 @@ def test_a_page_has_its_part_of_the_budget(cell: int, copies: int) -> None:
     assert budget.requests() == 4
 
 
-@pytest.mark.parametrize(("memory_mb", "room"), [(256, 224 - 56), (96, 64 / 4), (64, 32 / 4)])
+@pytest.mark.parametrize(("memory_mb", "room"), [(256, 224 - 96), (96, 64 / 4), (64, 32 / 4)])
 def test_a_page_of_lines_takes_a_few_copies_however_many_cells_it_has(memory_mb: int, room: float) -> None:
     budget = Budget(memory_mb, 50_000, 4, 256)
     budget.has_columns(20)
