@@ -118,6 +118,7 @@ class Budget:
     def makes_lines(self, columns: int) -> None:
         """Note that rows of so many columns become lines, page by page."""
         self._needs = _LINES
+        # By a small budget, pages are small, and so is what threads take for them.
         beside = _LINES.base_mb * MEGABYTE + columns * _BYTES_TO_DESCRIBE
         self._room = self._for_rows = max(self._room // 4, self._room - beside)
 

@@ -44,7 +44,7 @@ _UNCUT = 4  # times the size of a slice; few rows are that much larger
 # Bytes for each column that are made a frame at a time: a column takes as long as hundreds of its cells.
 _FRAME_PER_COLUMN = 10_000
 _LINES_SLICE = 1 << 21  # bytes that are made lines at a time; it takes a hundred steps, however few they are
-_FEW_ESCAPES = 20  # characters for each of them
+_FEW_ESCAPES = 20  # characters for each of them, or more
 # What is read of an answer beside its rows.
 _HEAD = {"columns", "rowCount", "version", "utime"}
 S = TypeVar("S")
@@ -243,7 +243,8 @@ class _Framing:
         if not isinstance(self.shape, Lines):
             return max(size, _FRAME_PER_COLUMN * len(self.names))
         # An escape takes many times the memory of another character.
-        return _LINES_SLICE // (1 if occurrences(text, b"\\") * _FEW_ESCAPES < len(text) else 2)
+        has_few = occurrences(text, b"\\") * _FEW_ESCAPES < len(text)
+        return _LINES_SLICE if has_few else _LINES_SLICE // 2
 
     def of_text(self, text: memoryview, slices: Iterable[memoryview], read: Read) -> pl.DataFrame | None:
         """Return a list of rows, but for its brackets, as a frame, or None if the exact way must look.
