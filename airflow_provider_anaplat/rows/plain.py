@@ -21,11 +21,11 @@ __all__ = [
 ]
 
 _QUOTE, _BACKSLASH, _OPENING, _CLOSING = b'"\\[]'
+_LINE_END = ord("\n")
 _FIRST_TEXT = ord(" ")  # the control characters come before it
-# Control characters that stand for a byte that goes, a delimiter, the end of a line, and what is in a cell or
-# around it: a quotation mark or a line break.
-_GONE, _DELIMITER, _LINE_END, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = _MARKS = range(6)
-_STANDS_FOR = {_LINE_END: "\n", _KEPT_QUOTE: '"', _LINE_FEED: "\n", _CARRIAGE_RETURN: "\r"}
+# Control characters that stand for a byte that goes, and for what is in a cell: a quotation mark or a line break.
+_GONE, _KEPT_QUOTE, _LINE_FEED, _CARRIAGE_RETURN = _MARKS = range(4)
+_STANDS_FOR = {_KEPT_QUOTE: b'"', _LINE_FEED: b"\n", _CARRIAGE_RETURN: b"\r"}
 _ESCAPES = {
     '"': (_KEPT_QUOTE, _KEPT_QUOTE),
     "\\": (_BACKSLASH, _GONE),
@@ -52,7 +52,8 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     :param width: cells of each row
     :param form: of the lines
     """
-    if ord(form.delimiter) in _MARKS:
+    delimiter = ord(form.delimiter)
+    if delimiter in _MARKS:
         return None
     try:
         body = _series(text)
@@ -60,17 +61,19 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
             return None
         places = _places(len(body))
         unescaped = _without_escapes(body, places)
-        quotes = _Quotes(_with_nulls_as_texts(unescaped, places), places)
-        marked = quotes.with_kept(quotes.with_separators(), ord(form.delimiter), has_marks=unescaped is not body)
-        marked = marked.filter((marked != _QUOTE) & (marked != _GONE))
-        marks = marked.filter(marked <= _CARRIAGE_RETURN)
-        _check_widths(marks.filter(marks <= _LINE_END), width)
-        ends = places.head(len(marked)).filter(marked == _LINE_END) + 1
-        for byte, by in (_STANDS_FOR | {_DELIMITER: form.delimiter}).items():
-            if (marks == byte).any():
-                marked = marked.zip_with(marked != byte, _series(by.encode()))
-        marked.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
-        return lines_frame(marked, ends)
+        has_marks = unescaped is not body
+        cells = _Cells(unescaped, places, width)
+        marked = cells.with_separators(delimiter)
+        is_kept = cells.is_kept(marked, delimiter, has_marks=has_marks)
+        if has_marks:
+            is_kept = is_kept & (marked != _GONE)
+        lines = marked.filter(is_kept)
+        ends = places.head(len(lines)).filter(lines == _LINE_END) + 1
+        if has_marks:
+            for mark, byte in _STANDS_FOR.items():
+                lines = lines.zip_with(lines != mark, _series(byte))
+        lines.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
+        return lines_frame(lines, ends)
     except (_NotPlainError, pl.exceptions.PolarsError):
         return None
 
@@ -95,63 +98,68 @@ def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
     return edited(body, [(of + place, byte) for of, stands in found for place, byte in enumerate(stands)])
 
 
-def _with_nulls_as_texts(body: pl.Series, places: pl.Series) -> pl.Series:
-    """Return a text with each null replaced by a text of bytes that go.
-
-    What looks like a null within a text becomes what cannot stand between two cells: such a text is not plain.
-    """
+def _nulls(body: pl.Series, places: pl.Series) -> pl.Series:
+    """Return where nulls stand: some may be in a text, which is not plain then."""
     inner = max(0, len(body) - 5)  # there are brackets around all
-    nulls = places.slice(1, inner).filter((body == ord("n")).slice(1, inner) & (body == ord("u")).slice(2, inner))
+    before = places.head(inner).filter((body == ord("n")).slice(1, inner) & (body == ord("u")).slice(2, inner))
     for place, allowed in (3, b"l"), (4, b"l"), (5, b",]"), (0, b",[ "):
-        beside = body[nulls + place - 1]
-        nulls = nulls.filter(reduce(or_, (beside == byte for byte in allowed)))
-    return edited(body, [(nulls, _QUOTE), (nulls + 1, _GONE), (nulls + 2, _GONE), (nulls + 3, _QUOTE)])
+        beside = body[before + place]
+        before = before.filter(reduce(or_, (beside == byte for byte in allowed)))
+    return before + 1
 
 
-class _Quotes:
-    """The quotation marks of a text: between two of them there is a cell, then a separator, and so on.
+class _Cells:
+    """The cells of a text: between two quotation marks there is one, then a separator, and so on.
 
-    ``_left`` and ``_right`` are where each two neighbours stand, ``_apart`` is by how many bytes, and ``_is_cell``
-    tells whether a cell is between them.
+    A null is a cell as well: its first and last letter become quotation marks, and those between them go. If it was
+    in a text, the quotation marks around that have something between them that cannot be between two cells.
 
-    :param body: the bytes of a JSON list of rows of texts, but for its brackets
+    ``_left`` and ``_right`` are where each two neighbours among the quotation marks stand, ``_apart`` is by how many
+    bytes, and ``_is_cell`` tells whether a cell is between them.
+
+    :param body: the bytes of a JSON list of rows, but for its brackets, without escapes
     :param places: of the bytes
+    :param width: cells of each row
     :raises _NotPlainError: a quotation mark is missing, or other bytes stand around all cells than brackets
     """
 
-    def __init__(self, body: pl.Series, places: pl.Series) -> None:
-        self._body, self._places = body, places
+    def __init__(self, body: pl.Series, places: pl.Series, width: int) -> None:
+        self._nulls = _nulls(body, places)
+        self._body = body = edited(body, [(self._nulls, _QUOTE), (self._nulls + 3, _QUOTE)])
+        self._places, self._width = places, width
         self._is_quote = body == _QUOTE
         quotes = places.filter(self._is_quote)
-        if len(quotes) < 2 or len(quotes) % 2 or (quotes[0], quotes[-1]) != (1, len(body) - 2):
+        if not len(quotes) or len(quotes) % (2 * width) or (quotes[0], quotes[-1]) != (1, len(body) - 2):
             raise _NotPlainError
         if (body[0], body[-1]) != (_OPENING, _CLOSING):
             raise _NotPlainError
         self._left, self._right = quotes.head(-1), quotes.slice(1)
         self._apart = self._right - self._left
-        self._is_cell = _series(b"\1\0" * (len(quotes) // 2)).head(-1) == 1
+        self._is_cell = _alternation(len(self._left))
 
-    def with_separators(self) -> pl.Series:
-        """Return the text with what stands around the cells replaced by delimiters and ends of lines.
+    def with_separators(self, delimiter: int) -> pl.Series:
+        """Return the text with delimiters and ends of lines for separators, and quotation marks for what goes.
 
-        :raises _NotPlainError: it is not what has to stand there
+        :raises _NotPlainError: something else stands between two cells
         """
         # Quotation marks around a separator are two or four bytes apart, or three or five if a space is in it.
         between_cells, between_rows = _SPACED if self._apart[1:2].sum() % 2 else _COMPACT
-        ends = self._between_rows(between_rows)
-        marked = self._with_delimiters(between_cells, len(self._left) // 2 - len(ends))
-        edits = [(ends, _LINE_END), *((ends + place, _GONE) for place in range(1, len(between_rows)))]
-        return edited(marked, [*edits, (_place(0), _GONE), (_place(len(marked) - 1), _LINE_END)])
+        self._is_delimiter = is_delimiter = self._between_cells(between_cells)
+        ends, others = self._between_rows(between_rows)
+        marked = self._body
+        if between_cells != bytes([delimiter]):
+            marked = marked.zip_with(~is_delimiter, _series(bytes([delimiter])))
+        if between_cells == _SPACED[0]:
+            is_space = pl.concat([_no(1), is_delimiter.head(-1)], rechunk=True)
+            marked = marked.zip_with(~is_space, _series(b'"'))
+        gone = others, _place(0), self._nulls + 1, self._nulls + 2
+        edits = [(ends, _LINE_END), (_place(len(marked) - 1), _LINE_END), *((places, _QUOTE) for places in gone)]
+        return edited(marked, edits)
 
-    def _between_rows(self, separator: bytes) -> pl.Series:
-        """Return where the separators between rows begin."""
-        found = self._left.filter(~self._is_cell & (self._apart == len(separator) + 1)) + 1
-        return self._where(found, separator)
+    def _between_cells(self, separator: bytes) -> pl.Series:
+        """Return, for each byte, whether a separator between two cells begins there.
 
-    def _with_delimiters(self, separator: bytes, expected: int) -> pl.Series:
-        """Return the text with the separators between cells replaced.
-
-        :raises _NotPlainError: there are not as many as expected
+        :raises _NotPlainError: not as many are there as rows have cells
         """
         size = len(separator)
         most = max(0, len(self._body) - size - 1)
@@ -159,49 +167,47 @@ class _Quotes:
         for place, byte in enumerate(separator, 1):
             is_there = is_there & (self._body == byte).slice(place, most)
         # Cells that look like a separator.
-        alike = self._where(self._left.filter(self._is_cell & (self._apart == size + 1)) + 1, separator)
-        if is_there.sum() - len(alike) != expected:
+        alike = self._left.filter(self._is_cell & (self._apart == size + 1))
+        for place, byte in enumerate(separator, 1):
+            alike = alike.filter(self._body[alike + place] == byte)
+        if len(alike):
+            is_there = is_there.scatter(alike, False)
+        cells = (len(self._left) + 1) // 2
+        if is_there.sum() != cells - cells // self._width:
             raise _NotPlainError
-        marked = self._body
-        for place, byte in enumerate(bytes([_DELIMITER]).ljust(size, bytes([_GONE])), 1):
-            moved = pl.concat([_no(place), is_there, _no(size + 1 - place)], rechunk=True)
-            marked = marked.zip_with(~moved, _series(bytes([byte])))
-        return edited(marked, [(alike + place, byte) for place, byte in enumerate(separator)])
+        return pl.concat([_no(1), is_there, _no(size)], rechunk=True)
 
-    def _where(self, places: pl.Series, text: bytes) -> pl.Series:
-        """Return at which of these places a text stands."""
-        for place, byte in enumerate(text):
-            places = places.filter(self._body[places + place] == byte)
-        return places
+    def _between_rows(self, separator: bytes) -> tuple[pl.Series, pl.Series]:
+        """Return where the separators between two rows begin, and where their other bytes are.
 
-    def with_kept(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
-        """Return a text with the quotation marks that CSV needs replaced: around empty cells, and odd ones.
+        :raises _NotPlainError: they are not where a row has all its cells
+        """
+        step = 2 * self._width
+        before = self._left[pl.int_range(step - 1, len(self._left), step, dtype=pl.UInt32, eager=True)]
+        expected = separator + b'"'
+        found = pl.concat([before + place for place in range(1, len(expected) + 1)], rechunk=True)
+        if (self._body[found] != _series(b"".join(bytes([byte]) * len(before) for byte in expected))).any():
+            raise _NotPlainError
+        return found.head(len(before)), found.slice(len(before), (len(separator) - 1) * len(before))
 
-        :param marked: the text with its separators replaced
+    def is_kept(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
+        """Return, for each byte, whether it stays: quotation marks stay around empty cells, and odd ones.
+
+        :param marked: what :meth:`with_separators` has returned
         :param has_marks: whether marks may stand for what is in a cell
         """
         is_empty = self._is_cell & (self._apart == 1)
         kept = [self._left.filter(is_empty), self._right.filter(is_empty)]
-        is_odd = marked == delimiter
+        is_odd = (marked == delimiter) & ~self._is_delimiter
         if has_marks:
             is_odd = is_odd | ((marked >= _KEPT_QUOTE) & (marked <= _CARRIAGE_RETURN))
         if is_odd.any():
             is_either = is_odd | self._is_quote
             places, is_odd = self._places.filter(is_either), is_odd.filter(is_either)
             before, behind = is_odd.head(-1), is_odd.slice(1)
-            kept += [places.head(-1).filter(~before & behind), places.slice(1).filter(before & ~behind)]
-        return edited(marked, [(places, _KEPT_QUOTE) for places in kept])
-
-
-def _check_widths(separators: pl.Series, width: int) -> None:
-    """See that each line has as many fields as it should.
-
-    :param separators: delimiters and ends of lines, in their order
-    """
-    line = bytes([_DELIMITER]) * (width - 1) + bytes([_LINE_END])
-    count, odd = divmod(len(separators), width)
-    if odd or (separators != _series(line * count)).any():
-        raise _NotPlainError
+            differ = before != behind
+            kept += [places.head(-1).filter(behind & differ), places.slice(1).filter(before & differ)]
+        return (marked != _QUOTE).scatter(pl.concat(kept, rechunk=True), True)
 
 
 def _places(count: int) -> pl.Series:
@@ -216,6 +222,20 @@ def _usual_places() -> pl.Series:
 
 def _numbers(count: int) -> pl.Series:
     return pl.int_range(count, dtype=pl.UInt32, eager=True)
+
+
+def _alternation(count: int) -> pl.Series:
+    """Return true, false, and so on."""
+    return _usual_alternation().head(count) if count <= _USUAL else _trues_and_falses(count)
+
+
+@cache
+def _usual_alternation() -> pl.Series:
+    return _trues_and_falses(_USUAL)
+
+
+def _trues_and_falses(count: int) -> pl.Series:
+    return (_series(b"\1\0" * (count // 2 + 1)) == 1).head(count)
 
 
 def _series(text: bytes | memoryview) -> pl.Series:
