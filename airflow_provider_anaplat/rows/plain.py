@@ -37,7 +37,8 @@ _ESCAPES = {
     "f": (ord("\f"), _GONE),
 }
 _LARGEST = 1 << 24  # bytes of a text, which takes ten times the memory, and odd ones more than twenty
-_USUAL = 5 << 19  # bytes that most texts have at most
+# Bytes that most texts have at most, and so few that it takes less time to number them than the usual ones.
+_USUAL, _FEW = 5 << 19, 1 << 19
 _COMPACT, _SPACED = (b",", b"],["), (b", ", b"], [")  # what stands between two cells, and between two rows
 
 
@@ -212,7 +213,12 @@ class _Cells:
 
 def _places(count: int) -> pl.Series:
     """Return the numbers from 0 on."""
-    return _usual_places().head(count) if count <= _USUAL else _numbers(count)
+    return _usual_places().head(count) if _FEW < count <= _USUAL else _numbers(count)
+
+
+def _alternation(count: int) -> pl.Series:
+    """Return true, false, and so on."""
+    return _usual_alternation().head(count) if _FEW < count <= _USUAL else _trues_and_falses(count)
 
 
 @cache
@@ -220,18 +226,13 @@ def _usual_places() -> pl.Series:
     return _numbers(_USUAL)
 
 
-def _numbers(count: int) -> pl.Series:
-    return pl.int_range(count, dtype=pl.UInt32, eager=True)
-
-
-def _alternation(count: int) -> pl.Series:
-    """Return true, false, and so on."""
-    return _usual_alternation().head(count) if count <= _USUAL else _trues_and_falses(count)
-
-
 @cache
 def _usual_alternation() -> pl.Series:
     return _trues_and_falses(_USUAL)
+
+
+def _numbers(count: int) -> pl.Series:
+    return pl.int_range(count, dtype=pl.UInt32, eager=True)
 
 
 def _trues_and_falses(count: int) -> pl.Series:
