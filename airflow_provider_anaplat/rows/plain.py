@@ -9,7 +9,7 @@ of bytes that go, and escapes are replaced by as many bytes.
 from __future__ import annotations
 
 from functools import cache, reduce
-from operator import or_
+from operator import and_
 
 import polars as pl
 from arro3.core import Array
@@ -54,11 +54,11 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     :param form: of the lines
     """
     delimiter = ord(form.delimiter)
-    if delimiter in _MARKS:
+    if delimiter in _MARKS or not 0 < len(text) <= _LARGEST or (text[0], text[-1]) != (_OPENING, _CLOSING):
         return None
     try:
         body = _series(text)
-        if not 0 < len(body) <= _LARGEST or (body < _FIRST_TEXT).any():
+        if body.min() < _FIRST_TEXT:
             return None
         places = _places(len(body))
         unescaped = _without_escapes(body, places)
@@ -101,12 +101,12 @@ def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
 
 def _nulls(body: pl.Series, places: pl.Series) -> pl.Series:
     """Return where nulls stand: some may be in a text, which is not plain then."""
-    inner = max(0, len(body) - 5)  # there are brackets around all
-    before = places.head(inner).filter((body == ord("n")).slice(1, inner) & (body == ord("u")).slice(2, inner))
-    for place, allowed in (3, b"l"), (4, b"l"), (5, b",]"), (0, b",[ "):
-        beside = body[before + place]
-        before = before.filter(reduce(or_, (beside == byte for byte in allowed)))
-    return before + 1
+    inner = max(0, len(body) - len("null"))  # there are brackets around all
+    is_n, is_u, is_l = (body == byte for byte in b"nul")
+    letters = is_n, is_u.slice(1), is_l.slice(2), is_l.slice(3)
+    nulls = places.head(inner).filter(reduce(and_, (letter.head(inner) for letter in letters)))
+    behind = body[nulls + len("null")]
+    return nulls.filter((behind == ord(",")) | (behind == _CLOSING))
 
 
 class _Cells:
@@ -130,9 +130,7 @@ class _Cells:
         self._places, self._width = places, width
         self._is_quote = body == _QUOTE
         quotes = places.filter(self._is_quote)
-        if not len(quotes) or len(quotes) % (2 * width) or (quotes[0], quotes[-1]) != (1, len(body) - 2):
-            raise _NotPlainError
-        if (body[0], body[-1]) != (_OPENING, _CLOSING):
+        if not len(quotes) or len(quotes) % (2 * width) or (body[1], body[-2]) != (_QUOTE, _QUOTE):
             raise _NotPlainError
         self._left, self._right = quotes.head(-1), quotes.slice(1)
         self._apart = self._right - self._left
@@ -247,5 +245,6 @@ def _place(place: int) -> pl.Series:
     return pl.Series([place], dtype=pl.UInt32)
 
 
+@cache
 def _no(count: int) -> pl.Series:
     return pl.Series([False] * count, dtype=pl.Boolean)
