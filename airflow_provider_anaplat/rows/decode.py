@@ -41,9 +41,9 @@ _NAMES_OF_ROWS = ("preview", "data")  # some releases name it so
 _ROWS_START = re.compile(rb'"(?:preview|data)"%b:%b\[' % (SPACE, SPACE))
 _SLICE = 1 << 19  # bytes, but for the row that is cut after: larger slices take more memory, and are no faster
 _UNCUT = 4  # times the size of a slice; few rows are that much larger
-# What is made a frame at a time: so many slices, or so many bytes for each column, which takes as long as hundreds of
+# What is made a frame at a time: two slices, or so many bytes for each column, which takes as long as hundreds of
 # its cells.
-_SLICES_OF_FRAME = 4
+_SLICES_OF_FRAME = 2
 _FRAME_PER_COLUMN = 10_000
 _LINES_SLICE = 1 << 21  # bytes that are made lines at a time; it takes a hundred steps, however few they are
 _FEW_ESCAPES = 20  # characters for each of them, or more
