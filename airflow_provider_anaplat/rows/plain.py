@@ -1,9 +1,11 @@
 """From the text of a page's rows straight to lines of CSV, if it is plain: without a look at each cell.
 
 In a text without escapes and nulls, every quotation mark begins or ends a cell. All bytes are looked at together:
-the quotation marks go, and what stands between two cells becomes a delimiter or the end of a line. Whether every
-row has its cells is seen by the delimiters and ends of lines that there are in the end. Before, nulls become texts
-of bytes that go, and escapes are replaced by as many bytes.
+the quotation marks go, and what stands between two cells becomes a delimiter, or, where a row has all its cells,
+the end of a line. Before, nulls become texts of bytes that go, and escapes are replaced by as many bytes.
+
+For each step, Python's lock is given away and taken back. Where two threads make lines, that takes longer than
+many a step itself, so there are as few of them as can be.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ __all__ = [
     "plain_lines",
 ]
 
-_QUOTE, _BACKSLASH, _OPENING, _CLOSING = b'"\\[]'
+_QUOTE, _COMMA, _BACKSLASH, _OPENING, _CLOSING = b'",\\[]'
 _LINE_END = ord("\n")
 _FIRST_TEXT = ord(" ")  # the control characters come before it
 # Control characters that stand for a byte that goes, and for what is in a cell: a quotation mark or a line break.
@@ -58,7 +60,7 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
         return None
     try:
         body = _series(text)
-        if body.min() < _FIRST_TEXT:
+        if (body < _FIRST_TEXT).any():
             return None
         places = _places(len(body))
         unescaped = _without_escapes(body, places)
@@ -106,22 +108,22 @@ def _nulls(body: pl.Series, places: pl.Series) -> pl.Series:
     letters = is_n, is_u.slice(1), is_l.slice(2), is_l.slice(3)
     nulls = places.head(inner).filter(reduce(and_, (letter.head(inner) for letter in letters)))
     behind = body[nulls + len("null")]
-    return nulls.filter((behind == ord(",")) | (behind == _CLOSING))
+    return nulls.filter((behind == _COMMA) | (behind == _CLOSING))
 
 
 class _Cells:
     """The cells of a text: between two quotation marks there is one, then a separator, and so on.
 
-    A null is a cell as well: its first and last letter become quotation marks, and those between them go. If it was
-    in a text, the quotation marks around that have something between them that cannot be between two cells.
+    A null is a cell as well: its first and last letter become quotation marks, and those between them go. If it
+    was in a text, something now stands between two cells that cannot.
 
-    ``_left`` and ``_right`` are where each two neighbours among the quotation marks stand, ``_apart`` is by how many
-    bytes, and ``_is_cell`` tells whether a cell is between them.
+    ``_left`` and ``_right`` are where each two neighbours among the quotation marks stand, ``_apart`` is by how
+    many bytes, and ``_is_cell`` tells whether a cell is between them.
 
     :param body: the bytes of a JSON list of rows, but for its brackets, without escapes
     :param places: of the bytes
     :param width: cells of each row
-    :raises _NotPlainError: a quotation mark is missing, or other bytes stand around all cells than brackets
+    :raises _NotPlainError: something else stands between two cells, or a row has not all of them
     """
 
     def __init__(self, body: pl.Series, places: pl.Series, width: int) -> None:
@@ -135,25 +137,23 @@ class _Cells:
         self._left, self._right = quotes.head(-1), quotes.slice(1)
         self._apart = self._right - self._left
         self._is_cell = _alternation(len(self._left))
+        # Quotation marks around a separator are two or four bytes apart, or three or five if a space is in it.
+        self._has_spaces = self._apart[1:2].sum() % 2 == 1
+        between_cells, between_rows = _SPACED if self._has_spaces else _COMPACT
+        self._is_delimiter = self._between_cells(between_cells)
+        self._ends, self._others = self._between_rows(between_rows)
 
     def with_separators(self, delimiter: int) -> pl.Series:
-        """Return the text with delimiters and ends of lines for separators, and quotation marks for what goes.
-
-        :raises _NotPlainError: something else stands between two cells
-        """
-        # Quotation marks around a separator are two or four bytes apart, or three or five if a space is in it.
-        between_cells, between_rows = _SPACED if self._apart[1:2].sum() % 2 else _COMPACT
-        self._is_delimiter = is_delimiter = self._between_cells(between_cells)
-        ends, others = self._between_rows(between_rows)
+        """Return the text with delimiters and ends of lines for separators, and quotation marks for what goes."""
         marked = self._body
-        if between_cells != bytes([delimiter]):
-            marked = marked.zip_with(~is_delimiter, _series(bytes([delimiter])))
-        if between_cells == _SPACED[0]:
-            is_space = pl.concat([_no(1), is_delimiter.head(-1)], rechunk=True)
+        if delimiter != _COMMA:
+            marked = marked.zip_with(~self._is_delimiter, _series(bytes([delimiter])))
+        if self._has_spaces:
+            is_space = pl.concat([_no(1), self._is_delimiter.head(-1)], rechunk=True)
             marked = marked.zip_with(~is_space, _series(b'"'))
-        gone = others, _place(0), self._nulls + 1, self._nulls + 2
-        edits = [(ends, _LINE_END), (_place(len(marked) - 1), _LINE_END), *((places, _QUOTE) for places in gone)]
-        return edited(marked, edits)
+        gone = self._others, _place(0), self._nulls + 1, self._nulls + 2
+        ends = self._ends, _place(len(marked) - 1)
+        return edited(marked, [*((places, _QUOTE) for places in gone), *((places, _LINE_END) for places in ends)])
 
     def _between_cells(self, separator: bytes) -> pl.Series:
         """Return, for each byte, whether a separator between two cells begins there.
