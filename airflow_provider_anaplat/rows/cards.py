@@ -24,7 +24,7 @@ from airflow_provider_anaplat.errors import (
 from airflow_provider_anaplat.output.files import write_file
 from airflow_provider_anaplat.output.place import Place
 from airflow_provider_anaplat.output.schema import Caster, schema_of
-from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget, Needs
+from airflow_provider_anaplat.rows.budget import MEGABYTE, MEMORY_MB, Budget, Needs
 from airflow_provider_anaplat.rows.export import OnCastError
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
@@ -193,9 +193,9 @@ class _CardReader:
             budget.saw(len(data.rows), data.size)
             if most is None and data.size > budget.most_bytes(1):
                 log.info(
-                    "Card %s: row %d alone has %d MB, more than the memory_mb=%d of the task allow for; it is "
-                    "exported all the same",
-                    query.card_id, offset + 1, data.size >> 20, query.memory_mb,
+                    "Card %s: row %d alone has %.1f MB, more than the memory_mb=%d of the task allow for; it "
+                    "is exported all the same",
+                    query.card_id, offset + 1, data.size / MEGABYTE, query.memory_mb,
                 )  # fmt: skip
             return data, limit
 

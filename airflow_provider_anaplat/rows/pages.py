@@ -23,7 +23,7 @@ from airflow_provider_anaplat.errors import (
     AnaplatRowCountError,
 )
 from airflow_provider_anaplat.output.lines import Lines, Shape
-from airflow_provider_anaplat.rows.budget import MEMORY_MB, Budget
+from airflow_provider_anaplat.rows.budget import MEGABYTE, MEMORY_MB, Budget
 from airflow_provider_anaplat.rows.decode import Head, RowPage, Said, Snapshot, read_head
 from airflow_provider_anaplat.rows.offsets import OffsetCheck
 
@@ -314,9 +314,9 @@ class PageReader:
                 continue
             if most is None and len(head.answer.body) > self.budget.most_bytes(1):
                 log.info(
-                    "Dataset %s: row %d alone has %d MB, more than the memory_mb=%d of the task allow for; it is "
-                    "exported all the same",
-                    self.ds_id, offset + 1, len(head.answer.body) >> 20, self._query.memory_mb,
+                    "Dataset %s: row %d alone has %.1f MB, more than the memory_mb=%d of the task allow for; it "
+                    "is exported all the same",
+                    self.ds_id, offset + 1, len(head.answer.body) / MEGABYTE, self._query.memory_mb,
                 )  # fmt: skip
             return head, limit
 

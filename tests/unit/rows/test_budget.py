@@ -246,7 +246,7 @@ def test_a_row_that_is_larger_than_the_budget_is_read_all_the_same(
     heavy = Heavy([LIGHT, 30 * MEGABYTE, LIGHT], arrival)
     with served(heavy) as url:
         assert read(url, memory_mb=64) == [0, 1, 2]
-    assert "row 2 alone has 30 MB" in caplog.text
+    assert "row 2 alone has 30.0 MB" in caplog.text
 
 
 def test_a_row_that_is_larger_than_an_answer_may_be_ends_the_export() -> None:
