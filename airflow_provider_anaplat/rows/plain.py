@@ -66,14 +66,14 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
         unescaped = _without_escapes(body, places)
         has_marks = unescaped is not body
         cells = _Cells(unescaped, places, width)
-        marked = cells.with_separators(delimiter)
-        is_kept = cells.is_kept(marked, delimiter, has_marks=has_marks)
+        marked = cells.with_kept_quotes(cells.with_separators(delimiter), delimiter, has_marks=has_marks)
+        is_kept = marked != _QUOTE
         if has_marks:
             is_kept = is_kept & (marked != _GONE)
         lines = marked.filter(is_kept)
         ends = places.head(len(lines)).filter(lines == _LINE_END) + 1
-        if has_marks:
-            for mark, byte in _STANDS_FOR.items():
+        for mark, byte in _STANDS_FOR.items():
+            if has_marks or mark == _KEPT_QUOTE:
                 lines = lines.zip_with(lines != mark, _series(byte))
         lines.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
         return lines_frame(lines, ends)
@@ -189,8 +189,8 @@ class _Cells:
             raise _NotPlainError
         return found.head(len(before)), found.slice(len(before), (len(separator) - 1) * len(before))
 
-    def is_kept(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
-        """Return, for each byte, whether it stays: quotation marks stay around empty cells, and odd ones.
+    def with_kept_quotes(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
+        """Return a text with the quotation marks that CSV needs replaced: around empty cells, and odd ones.
 
         :param marked: what :meth:`with_separators` has returned
         :param has_marks: whether marks may stand for what is in a cell
@@ -206,7 +206,7 @@ class _Cells:
             before, behind = is_odd.head(-1), is_odd.slice(1)
             differ = before != behind
             kept += [places.head(-1).filter(behind & differ), places.slice(1).filter(before & differ)]
-        return (marked != _QUOTE).scatter(pl.concat(kept, rechunk=True), True)
+        return edited(marked, [(places, _KEPT_QUOTE) for places in kept])
 
 
 def _places(count: int) -> pl.Series:
