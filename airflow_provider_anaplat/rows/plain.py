@@ -10,6 +10,7 @@ many a step itself, so there are as few of them as can be.
 
 from __future__ import annotations
 
+import threading
 from functools import cache, reduce
 from operator import and_
 
@@ -43,6 +44,8 @@ _LARGEST = 1 << 24  # bytes of a text, which takes ten times the memory, and odd
 _USUAL, _FEW = 5 << 19, 1 << 19
 _COMPACT, _SPACED = (b",", b"],["), (b", ", b"], [")  # what stands between two cells, and between two rows
 
+_one_at_a_time = threading.Lock()
+
 
 class _NotPlainError(Exception):
     """Another way has to read the rows."""
@@ -65,18 +68,14 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
         places = _places(len(body))
         unescaped = _without_escapes(body, places)
         has_marks = unescaped is not body
-        cells = _Cells(unescaped, places, width)
-        marked = cells.with_kept_quotes(cells.with_separators(delimiter), delimiter, has_marks=has_marks)
-        is_kept = marked != _QUOTE
-        if has_marks:
-            is_kept = is_kept & (marked != _GONE)
-        lines = marked.filter(is_kept)
-        ends = places.head(len(lines)).filter(lines == _LINE_END) + 1
+        marked = _Cells(unescaped, places, width).marked(delimiter, has_marks=has_marks)
+        marked = marked.filter((marked != _QUOTE) & (marked != _GONE) if has_marks else marked != _QUOTE)
+        ends = places.head(len(marked)).filter(marked == _LINE_END) + 1
         for mark, byte in _STANDS_FOR.items():
             if has_marks or mark == _KEPT_QUOTE:
-                lines = lines.zip_with(lines != mark, _series(byte))
-        lines.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
-        return lines_frame(lines, ends)
+                marked = marked.zip_with(marked != mark, _series(byte))
+        marked.implode().cast(pl.Binary).cast(pl.String)  # which sees whether it is UTF-8
+        return lines_frame(marked, ends)
     except (_NotPlainError, pl.exceptions.PolarsError):
         return None
 
@@ -143,8 +142,14 @@ class _Cells:
         self._is_delimiter = self._between_cells(between_cells)
         self._ends, self._others = self._between_rows(between_rows)
 
-    def with_separators(self, delimiter: int) -> pl.Series:
-        """Return the text with delimiters and ends of lines for separators, and quotation marks for what goes."""
+    def marked(self, delimiter: int, *, has_marks: bool) -> pl.Series:
+        """Return the text with delimiters and ends of lines for separators, and quotation marks for what goes.
+
+        :param has_marks: whether marks may stand for what is in a cell
+        """
+        return self._with_kept_quotes(self._with_separators(delimiter), delimiter, has_marks=has_marks)
+
+    def _with_separators(self, delimiter: int) -> pl.Series:
         marked = self._body
         if delimiter != _COMMA:
             marked = marked.zip_with(~self._is_delimiter, _series(bytes([delimiter])))
@@ -189,11 +194,10 @@ class _Cells:
             raise _NotPlainError
         return found.head(len(before)), found.slice(len(before), (len(separator) - 1) * len(before))
 
-    def with_kept_quotes(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
+    def _with_kept_quotes(self, marked: pl.Series, delimiter: int, *, has_marks: bool) -> pl.Series:
         """Return a text with the quotation marks that CSV needs replaced: around empty cells, and odd ones.
 
-        :param marked: what :meth:`with_separators` has returned
-        :param has_marks: whether marks may stand for what is in a cell
+        :param marked: the text with its separators replaced
         """
         is_empty = self._is_cell & (self._apart == 1)
         kept = [self._left.filter(is_empty), self._right.filter(is_empty)]
@@ -211,7 +215,10 @@ class _Cells:
 
 def _places(count: int) -> pl.Series:
     """Return the numbers from 0 on."""
-    return _usual_places().head(count) if _FEW < count <= _USUAL else _numbers(count)
+    if not _FEW < count <= _USUAL:
+        return _numbers(count)
+    with _one_at_a_time:  # or each thread would make the usual ones
+        return _usual_places().head(count)
 
 
 def _alternation(count: int) -> pl.Series:
