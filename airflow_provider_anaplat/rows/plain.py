@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from functools import cache, reduce
-from operator import and_
+from operator import and_, or_
 
 import polars as pl
 from arro3.core import Array
@@ -102,12 +102,14 @@ def _without_escapes(body: pl.Series, places: pl.Series) -> pl.Series:
 
 def _nulls(body: pl.Series, places: pl.Series) -> pl.Series:
     """Return where nulls stand: some may be in a text, which is not plain then."""
-    inner = max(0, len(body) - len("null"))  # there are brackets around all
+    inner = max(0, len(body) - len("[null"))
     is_n, is_u, is_l = (body == byte for byte in b"nul")
-    letters = is_n, is_u.slice(1), is_l.slice(2), is_l.slice(3)
-    nulls = places.head(inner).filter(reduce(and_, (letter.head(inner) for letter in letters)))
-    behind = body[nulls + len("null")]
-    return nulls.filter((behind == _COMMA) | (behind == _CLOSING))
+    letters = is_n.slice(1), is_u.slice(2), is_l.slice(3), is_l.slice(4)
+    before = places.head(inner).filter(reduce(and_, (letter.head(inner) for letter in letters)))
+    for place, allowed in (0, b",[ "), (5, b",]"):
+        beside = body[before + place]
+        before = before.filter(reduce(or_, (beside == byte for byte in allowed)))
+    return before + 1
 
 
 class _Cells:

@@ -125,6 +125,11 @@ def test_rows_of_nulls_alone_are_plain() -> None:
     assert lines_of(b"[null,null],[null,null]", 2) == [b",\n", b",\n"]
 
 
+def test_a_text_that_holds_json_with_nulls_is_plain() -> None:
+    rows: list[list[str | None]] = [['{"a":null,"b":[1,2]}', None], ["not null", "null"]]
+    assert lines_of(text_of(rows), 2) == csv_lines(rows)
+
+
 @pytest.mark.parametrize("size", [1 << 20, 6 << 20])
 def test_a_long_text_is_plain(size: int) -> None:
     rows: list[list[str | None]] = [["x" * size, 'a, "b"'], ["", None]]
