@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -172,13 +172,25 @@ def _put_with_load_data(session: Session, statement: str, data: bytes) -> int:
     return rows
 
 
-def _insert_each(session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]) -> int:
+def _insert_each(
+    session: Session,
+    table: str,
+    columns: Sequence[str],
+    frames: Iterator[pl.DataFrame],
+    collect: Callable[[Iterator[tuple[Any, ...]]], Iterable[tuple[Any, ...]]] = list,
+) -> int:
+    """Insert rows by a statement each.
+
+    :param collect: makes of a batch's rows what the driver takes; by default a list, as DB-API has it
+    """
     values = ", ".join([PARAMETER] * len(columns))
     statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
     rows = 0
     for frame in frames:
         for batch in frame.iter_slices(rows_within(frame, _ROWS_PER_STATEMENT, _BYTES_PER_STATEMENT)):
-            session.run_many(statement, batch.rows())
+            # In half the time of the frame's own rows.
+            cells = (column.to_list() for column in batch.get_columns())
+            session.run_many(statement, collect(zip(*cells, strict=True)))
         rows += frame.height
     return rows
 
@@ -186,9 +198,9 @@ def _insert_each(session: Session, table: str, columns: Sequence[str], frames: I
 def _insert_into_sqlite(
     session: Session, table: str, columns: Sequence[str], frames: Iterator[pl.DataFrame]
 ) -> int:
-    """Insert dates as texts that SQLite's functions understand; it has no dates."""
+    """Insert dates as texts that SQLite's functions understand: it has no dates. Its driver takes row by row."""
     before = _count(session, table)
-    rows = _insert_each(session, table, columns, map(_with_dates_as_texts, frames))
+    rows = _insert_each(session, table, columns, map(_with_dates_as_texts, frames), iter)
     _check_taken(table, _count(session, table) - before, rows)
     return rows
 

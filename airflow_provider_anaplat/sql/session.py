@@ -6,7 +6,7 @@ A session is a DB-API connection for the length of a load: statements, one trans
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +55,7 @@ class Session:
             self._execute(cursor, statement, parameters)
             return int(cursor.rowcount)
 
-    def run_many(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+    def run_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Run a statement for each of the rows."""
         with closing(self.connection.cursor()) as cursor:
             cursor.executemany(self._with_placeholders(statement), rows)
