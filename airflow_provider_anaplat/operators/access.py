@@ -14,7 +14,7 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.access import AccessQuery, Comparison
-    from airflow_provider_anaplat.output.formats import Formulas
+    from airflow_provider_anaplat.output.formulas import Formulas
     from airflow_provider_anaplat.output.place import Place
 
 __all__ = [

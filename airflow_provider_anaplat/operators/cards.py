@@ -12,7 +12,7 @@ from airflow_provider_anaplat.operators.base import AnaplatOperator
 
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
-    from airflow_provider_anaplat.output.formats import Formulas
+    from airflow_provider_anaplat.output.formulas import Formulas
     from airflow_provider_anaplat.output.streams import Encoding
     from airflow_provider_anaplat.rows.export import OnCastError
 

@@ -14,7 +14,7 @@ from airflow_provider_anaplat.operators.base import AnaplatRowsOperator, work_of
 if TYPE_CHECKING:
     from airflow_provider_anaplat._airflow.releases import Context
     from airflow_provider_anaplat.lineage import Name
-    from airflow_provider_anaplat.output.formats import Formulas
+    from airflow_provider_anaplat.output.formulas import Formulas
     from airflow_provider_anaplat.output.place import Place
     from airflow_provider_anaplat.output.streams import Encoding
     from airflow_provider_anaplat.rows.export import ExportSummary, OnCastError, OnChange

@@ -13,6 +13,7 @@ import polars as pl
 from airflow_provider_anaplat.errors import AnaplatRequestError
 from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.feed import feed
+from airflow_provider_anaplat.output.formulas import Formulas, escaped
 from airflow_provider_anaplat.output.lines import Lines, Shape, check_csv, is_lines, line_texts
 from airflow_provider_anaplat.output.objects import Objects
 from airflow_provider_anaplat.output.parquet import JoinedParquet
@@ -21,14 +22,13 @@ from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
 from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
-from airflow_provider_anaplat.output.whole import MANY_COLUMNS, is_whole
+from airflow_provider_anaplat.output.whole import MANY_COLUMNS, cells_of, is_whole
 
 __all__ = [
     "FORMATS",
     "CsvSink",
     "FileFormat",
     "Format",
-    "Formulas",
     "NdjsonSink",
     "ParquetSink",
     "Sink",
@@ -36,16 +36,7 @@ __all__ = [
 ]
 
 FileFormat = Literal["csv", "ndjson", "parquet"]
-Formulas = Literal["keep", "escape"]
 
-# How a cell begins that a spreadsheet may calculate, also in full width; a plain number does no harm. At the
-# beginning of a file, a mark of byte order is not seen.
-_FORMULA = r"^\x{FEFF}*[=+\-@\t\r\n＝＋－＠]"
-# The same within a cell, behind what ends a cell for a reader that takes another separator than the file's: such a
-# reader also sees no quotation marks around a cell but the first.
-_SEPARATORS = ",;|\t\r\n"
-_WITHIN = r"([%s][\x{FEFF}\" ]*)([=+\-@＝＋－＠])"
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
@@ -108,8 +99,8 @@ class CsvSink:
             )
 
     def shape(self, columns: int) -> Shape:
-        """Return that it takes lines, unless it has to look at each cell."""
-        return Lines(self.delimiter) if self.formulas == "keep" else "columns"
+        """Return that it takes lines."""
+        return Lines(self.delimiter, self.formulas)
 
     def write(self, frames: Iterator[pl.DataFrame], caster: Caster, file: Writable) -> None:
         """Write the header and all rows."""
@@ -133,11 +124,7 @@ class CsvSink:
         """Return columns of text with their cells as the file has them."""
         if self.formulas == "keep":
             return frame
-        cells = pl.all()
-        is_formula = cells.str.contains(_FORMULA) & ~cells.str.contains(_NUMBER)
-        within = _WITHIN % _SEPARATORS.replace(self.delimiter, "")
-        apart = cells.str.replace_all(within, "${1}'${2}")
-        return frame.select(pl.when(is_formula).then("'" + apart).otherwise(apart).name.keep())
+        return pl.DataFrame([escaped(column, self.delimiter) for column in frame.get_columns()])
 
     def _write_columns(self, frame: pl.DataFrame, write: Callable[[memoryview], object], scratch: Scratch) -> None:
         frame = self.as_written(frame)
@@ -151,7 +138,7 @@ class CsvSink:
                 quote_style="necessary",
             )
             text = scratch.text(3 * weight, write_text)  # of each cell, twice its bytes and three more
-            check_csv(rows, text)
+            check_csv(cells_of(rows), text)
             write(text)
 
 

@@ -14,6 +14,7 @@ import polars as pl
 from arro3.core import Array, list_array, list_flatten
 
 from airflow_provider_anaplat.output.counting import occurrences
+from airflow_provider_anaplat.output.formulas import Formulas, escaped
 from airflow_provider_anaplat.output.whole import cells_of, whole
 
 __all__ = [
@@ -37,9 +38,11 @@ class Lines:
     """Lines of CSV: null is an empty field, the empty text is ``""``, and no cell is quoted that need not be.
 
     :param delimiter: one ASCII character between two fields
+    :param formulas: whether every cell is kept as it is, or what a spreadsheet would calculate escaped
     """
 
     delimiter: str
+    formulas: Formulas = "keep"
 
     def of_cells(self, rows: pl.Series) -> pl.DataFrame:
         """Return rows, as lists of cells, as lines.
@@ -48,10 +51,11 @@ class Lines:
         """
         if rows.is_empty():
             return pl.DataFrame(schema={"lines": pl.List(pl.UInt8)})
-        frame, width = whole(rows), len(rows[0])
-        cells = cells_of(frame)
+        cells, width = cells_of(whole(rows)), len(rows[0])
+        if self.formulas == "escape":
+            cells = escaped(cells, self.delimiter)
         written = self._fields(cells)
-        check_csv(frame, memoryview(written))
+        check_csv(cells, memoryview(written))
         text = pl.Series(Array.from_buffer(written))
         ends = ((text == _LINE_BREAK).arg_true() + 1).cast(pl.Int64)
         if len(ends) != len(cells):  # a cell holds what ends one
@@ -123,15 +127,15 @@ def line_texts(frame: pl.DataFrame) -> Iterator[bytes]:
             yield text.slice(start, _PIECE).implode().cast(pl.Binary).item()
 
 
-def check_csv(frame: pl.DataFrame, text: memoryview) -> None:
-    """See that each cell of a frame is in the CSV that was made of it.
+def check_csv(cells: pl.Series, text: memoryview) -> None:
+    """See that each cell is in the CSV that was made of them.
 
     :raises OSError: it is not
     """
-    cells, written = cells_of(frame), len(text)
+    written = len(text)
     quotes = occurrences(text, b'"')  # those around cells, and those of cells, which are doubled
     due = int(cells.str.len_bytes().sum()) + len(cells)
     if written != due + quotes:
         due -= int(cells.str.count_matches('"', literal=True).sum())
     if written != due + quotes:
-        raise OSError(f"{written:,} of {due + quotes:,} bytes of {frame.height:,} rows were written")
+        raise OSError(f"{written:,} of {due + quotes:,} bytes of {len(cells):,} cells were written")

@@ -254,7 +254,8 @@ class _Framing:
         :param slices: of the list
         :param read: reads one of them
         """
-        if isinstance(self.shape, Lines) and (lines := plain_lines(text, len(self.names), self.shape)) is not None:
+        lines = plain_lines(text, len(self.names), self.shape) if isinstance(self.shape, Lines) else None
+        if lines is not None:
             return lines
         found: list[pl.Series] = []
         for rows in map(read, slices):

@@ -59,7 +59,8 @@ def plain_lines(text: memoryview, width: int, form: Lines) -> pl.DataFrame | Non
     :param form: of the lines
     """
     delimiter = ord(form.delimiter)
-    if delimiter in _MARKS or not 0 < len(text) <= _LARGEST or (text[0], text[-1]) != (_OPENING, _CLOSING):
+    looks_at_cells = form.formulas != "keep" or delimiter in _MARKS
+    if looks_at_cells or not 0 < len(text) <= _LARGEST or (text[0], text[-1]) != (_OPENING, _CLOSING):
         return None
     try:
         body = _series(text)
