@@ -12,7 +12,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 
 import arro3.io
 import polars as pl
@@ -23,16 +23,21 @@ from airflow_provider_anaplat.output.counting import occurrences
 __all__ = [
     "SPACE",
     "Read",
+    "has_numbers",
     "load",
     "reader_of",
     "slices",
+    "written_out",
 ]
 
 SPACE = rb"[ \t\n\r]*"  # of JSON, which knows less of it than \s
 # It begins with a bracket, and looks back from there: so the next one is found twenty times as fast.
 _ROW_BOUNDARY = re.compile(rb'\](?:(?<=[" \t\n\r]\])|(?<=null\]))(%b,%b)\[%b(?:"|null)' % (SPACE, SPACE, SPACE))
 # Arrow puts surrogates together wrongly, and ends the whole process if an error of its own quotes a NUL.
-_NOT_FOR_ARROW = re.compile(rb"\0|\\u(?:[dD][89a-fA-F]|0000)")
+_NUL, _NUMBER = b"\0", re.compile(rb"\\u")
+_NOT_FOR_ARROW = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")  # with NUL in it, it would take three times as long
+# What is not written out: some of these characters have to be escaped, and the longer escape is none of JSON.
+_STAY = re.compile(rb"\\u00[0-7]"), re.compile(rb"\\U[0-9a-fA-F]{8}")
 # No views, which Polars has: what Arrow made is kept whole as long as a text of it is, and texts take less.
 _ROW = DataType.list(Field("cell", DataType.string()))
 _ROWS = DataType.list(Field("row", _ROW))
@@ -66,17 +71,39 @@ def slices(text: memoryview, size: int) -> Iterator[memoryview]:
     yield text[start:]
 
 
-def reader_of(body: bytes) -> Read:
-    """Return what reads slices of a body: rows, as lists of cells, or None if they are none of texts and nulls."""
+def has_numbers(body: bytes) -> bool:
+    """Tell whether characters may be escaped by their numbers."""
+    return b"\\" in body and _NUMBER.search(body) is not None  # one byte is found ten times as fast as two
 
-    @cache
-    def is_odd() -> bool:
-        return b"\0" in body or (b"\\" in body and _NOT_FOR_ARROW.search(body) is not None)
 
-    def read(text: memoryview) -> pl.Series | None:
-        return (_python_rows if is_odd() and _NOT_FOR_ARROW.search(text) is not None else _arrow_rows)(text)
+def written_out(text: memoryview) -> memoryview:
+    """Return a text with characters for the escapes by their numbers, or as it is if that cannot be.
 
-    return read
+    Arrow takes longer for such an escape, and for a text with surrogates, Python would have to read all of it.
+    """
+    content = bytes(text)
+    if not content.isascii() or any(stays.search(content) for stays in _STAY):
+        return text
+    try:
+        characters = content.decode("raw_unicode_escape")  # which leaves all other escapes
+        # Two surrogates become the one character that they stand for.
+        return memoryview(characters.encode("utf-16-le", "surrogatepass").decode("utf-16-le").encode())
+    except UnicodeError:  # the exact way says what is wrong
+        return text
+
+
+def reader_of(body: bytes, *, numbered: bool) -> Read:
+    """Return what reads slices of a body: rows, as lists of cells, or None if they are none of texts and nulls.
+
+    :param numbered: whether characters may be escaped by their numbers
+    """
+    return _odd_rows if numbered or _NUL in body else _arrow_rows
+
+
+def _odd_rows(text: memoryview) -> pl.Series | None:
+    """Return the rows of a text that may hold what Arrow would read wrong."""
+    is_odd = _NUL in bytes(text) or _NOT_FOR_ARROW.search(text) is not None
+    return (_python_rows if is_odd else _arrow_rows)(text)
 
 
 def _python_rows(text: memoryview) -> pl.Series | None:

@@ -24,7 +24,7 @@ from airflow_provider_anaplat.output.counting import occurrences
 from airflow_provider_anaplat.output.lines import Lines, Shape
 from airflow_provider_anaplat.output.schema import unique_names
 from airflow_provider_anaplat.output.whole import in_columns, whole
-from airflow_provider_anaplat.rows.cells import SPACE, Read, load, reader_of, slices
+from airflow_provider_anaplat.rows.cells import SPACE, Read, has_numbers, load, reader_of, slices, written_out
 from airflow_provider_anaplat.rows.plain import plain_lines
 
 __all__ = [
@@ -280,9 +280,11 @@ def _arrow_frame(
     most_rows: int | None = None,
 ) -> pl.DataFrame | None:
     """Return the rows; None if the exact way must look."""
-    read = reader_of(body)
+    numbered = has_numbers(body)
+    read = reader_of(body, numbered=numbered)
 
     def frame(text: memoryview) -> pl.DataFrame | None:
+        text = written_out(text) if numbered else text
         texts = list(slices(text, size))
         # What cannot be cut is one row, or no rows at all; Arrow would take ten times the memory for it.
         uncut = max(map(len, texts)) > _UNCUT * size
