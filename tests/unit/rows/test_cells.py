@@ -39,6 +39,7 @@ def test_characters_take_the_place_of_their_numbers(text: bytes, expected: str) 
         rb'"\u0022\u5317"',  # or the text would end here
         rb'"\u005cn\u5317"',
         rb'["\u5317"]\u002c["b"]',
+        rb'\u007b"\u5317": 1\u007d',
         rb'"\U00005317"',
         rb'"\u5317\ud83d"',
         rb'"\u531"',
