@@ -77,18 +77,16 @@ def has_numbers(body: bytes) -> bool:
 
 
 def written_out(text: memoryview) -> memoryview:
-    """Return a text with characters for the escapes by their numbers, or as it is if that cannot be.
+    """Return a text with characters for the escapes by their numbers, for which Arrow takes longer, or as it is.
 
-    Arrow takes longer for such an escape, and for a text with surrogates, Python would have to read all of it.
+    With a surrogate in it, it stays: to put pairs together takes longer than to read it with Python.
     """
     content = bytes(text)
     if not content.isascii() or any(stays.search(content) for stays in _STAY):
         return text
     try:
-        characters = content.decode("raw_unicode_escape")  # which leaves all other escapes
-        # Two surrogates become the one character that they stand for.
-        return memoryview(characters.encode("utf-16-le", "surrogatepass").decode("utf-16-le").encode())
-    except UnicodeError:  # the exact way says what is wrong
+        return memoryview(content.decode("raw_unicode_escape").encode())  # which leaves all other escapes
+    except UnicodeError:  # an escape is none, or a surrogate
         return text
 
 
