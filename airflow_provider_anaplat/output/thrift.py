@@ -22,8 +22,8 @@ __all__ = [
 ]
 
 TRUE, FALSE, BYTE, INT16, INT32, INT64, DOUBLE, BINARY, LIST, SET, _MAP, STRUCT = range(1, 13)
-_SIZES = {BYTE: 1, DOUBLE: 8}
-_IN_LISTS = {**_SIZES, TRUE: 1, FALSE: 1}  # of a field, the type says whether it is true
+_SIZES = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}  # of a field, the type says whether it is true
+_SIZES_IN_LISTS = {**_SIZES, TRUE: 1, FALSE: 1}
 
 # By the number of a field: what becomes of its integer, None if the field is left out; or the rules of its struct,
 # or of each struct of its list. All other fields stay.
@@ -57,7 +57,7 @@ class Reader:
     def skipped(self, kind: int) -> bytes:
         """Take a field's value, and return its bytes."""
         start = self._position
-        self._skip(kind, _SIZES)
+        self._skip(kind)
         return self._data[start : self._position]
 
     def edited(self, rules: Rules) -> bytes:
@@ -69,7 +69,7 @@ class Reader:
         for number, kind in self.fields():
             rule = rules.get(number)
             if rule is None and last == read:
-                self._skip(kind, _SIZES)
+                self._skip(kind)
                 last = number
             else:
                 pieces.append(data[unchanged_from:start])
@@ -94,43 +94,81 @@ class Reader:
         items = [self.edited(rule) for _ in self.items()]
         return b"".join([list_head(STRUCT, len(items)), *items])
 
-    def _skip(self, kind: int, sizes: dict[int, int]) -> None:
-        if INT16 <= kind <= INT64:
-            while self._byte() > 0x7F:
-                pass
-        elif kind == BINARY:
-            self._pass(self._varint())
-        elif kind in sizes:
-            self._pass(sizes[kind])
-        elif kind == STRUCT:
-            for _, inner in self.fields():
-                self._skip(inner, _SIZES)
-        elif kind in (LIST, SET):
-            for inner in self.items():
-                self._skip(inner, _IN_LISTS)
-        elif kind not in (TRUE, FALSE):
-            raise ValueError(f"there is no type {kind} in a Parquet footer")
-
     def integer(self) -> int:
         """Take an integer."""
         number = self._varint()
         return number >> 1 ^ -(number & 1)
 
     def _varint(self) -> int:
-        number = shift = 0
-        while (low := self._byte()) > 0x7F:
-            number |= (low & 0x7F) << shift
-            shift += 7
-        return number | low << shift
+        start = self._position
+        self._skip(INT64)
+        return _number(self._data[start : self._position])
 
     def _byte(self) -> int:
-        self._pass(1)
+        self._position += 1
+        if self._position > len(self._data):
+            raise _has_no_end()
         return self._data[self._position - 1]
 
-    def _pass(self, size: int) -> None:
-        self._position += size
+    def _skip(self, kind: int) -> None:
+        try:
+            self._position = _end(self._data, self._position, kind)
+        except IndexError:
+            raise _has_no_end() from None
         if self._position > len(self._data):
-            raise ValueError("a struct has no end")
+            raise _has_no_end()
+
+
+def _has_no_end() -> ValueError:
+    return ValueError("a struct has no end")
+
+
+def _end(data: bytes, position: int, kind: int) -> int:
+    """Return where a value ends: behind all bytes, if its own size says so.
+
+    :param position: where it begins
+    :raises IndexError: it has no end
+    """
+    if INT16 <= kind <= INT64:
+        while data[position] > 0x7F:
+            position += 1
+        return position + 1
+    if kind == BINARY:
+        size, position = _size(data, position)
+        return position + size
+    if kind == STRUCT:
+        while head := data[position]:
+            position = _end(data, position + 1 if head >> 4 else _end(data, position + 1, INT16), head & 0xF)
+        return position + 1
+    if kind in (LIST, SET):
+        return _end_of_list(data, position)
+    if kind in _SIZES:
+        return position + _SIZES[kind]
+    raise ValueError(f"there is no type {kind} in a Parquet footer")
+
+
+def _end_of_list(data: bytes, position: int) -> int:
+    head = data[position]
+    kind = head & 0xF
+    size, position = _size(data, position + 1) if head >> 4 == 0xF else (head >> 4, position + 1)
+    if kind in _SIZES_IN_LISTS:
+        return position + size * _SIZES_IN_LISTS[kind]
+    for _ in range(size):
+        position = _end(data, position, kind)
+    return position
+
+
+def _size(data: bytes, position: int) -> tuple[int, int]:
+    """Return a size, and where what it is of begins."""
+    end = _end(data, position, INT64)
+    return _number(data[position:end]), end
+
+
+def _number(varint: bytes) -> int:
+    number = 0
+    for byte in reversed(varint):
+        number = number << 7 | byte & 0x7F
+    return number
 
 
 def struct(fields: Mapping[int, tuple[int, Iterable[bytes]]]) -> Iterator[bytes]:
