@@ -40,7 +40,6 @@ FileFormat = Literal["csv", "ndjson", "parquet"]
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
 _ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
-_GROUP_ROWS = 20_000  # of a row group of Parquet at most; more take more memory
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write.
 _CSV_BYTES = 16 << 20
@@ -172,12 +171,12 @@ class NdjsonSink:
 class ParquetSink:
     """Parquet, typed, compressed with Zstandard; each field's metadata holds what the platform says of the column.
 
-    :param row_group_size: rows of a row group at most
+    :param row_group_size: rows of a row group at most; more take more memory
     """
 
     file_format: ClassVar[FileFormat] = "parquet"
 
-    row_group_size: int = 50_000
+    row_group_size: int = 20_000
 
     def shape(self, columns: int) -> Shape:
         """Return whole rows if there are many columns, of which it takes some at a time."""
@@ -187,14 +186,13 @@ class ParquetSink:
         """Write all rows, while this thread makes the next frames."""
         output = Output(file.write, file.flush)
         empty = pl.DataFrame(schema=schema_of(caster.columns, typed=True))
-        most_rows = min(self.row_group_size, _GROUP_ROWS)
 
         def join(pulled: Iterator[pl.DataFrame]) -> None:
             splitter = Splitter(pulled)
             with JoinedParquet(output, _parquet(empty), arrow_schema(caster.columns)) as joined:
                 while splitter.has_more():
                     with RowGroup() as group:
-                        group.take(splitter, most_rows)
+                        group.take(splitter, self.row_group_size)
                         blocks = caster.blocks(group.blocks())
                         _check_rows(joined.add(map(_parquet, blocks)), group.rows)
                 joined.finish()
@@ -205,18 +203,12 @@ class ParquetSink:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What a user may say of how a file is written; each format takes what concerns it.
-
-    :param row_group_size: rows of a row group of Parquet at most
-
-    The others are those of :class:`CsvSink`.
-    """
+    """What a user may say of how a file is written: the parameters of :class:`CsvSink`."""
 
     delimiter: str = ","
     header: bool = True
     encoding: Encoding = "utf-8"
     csv_formulas: Formulas = "keep"
-    row_group_size: int = 50_000
 
 
 @dataclass(frozen=True)
@@ -236,7 +228,7 @@ class Format:
 FORMATS: dict[FileFormat, Format] = {
     "csv": Format((".csv",), lambda of: CsvSink(of.delimiter, of.header, of.encoding, of.csv_formulas)),
     "ndjson": Format((".ndjson", ".jsonl"), lambda _: NdjsonSink()),
-    "parquet": Format((".parquet",), lambda of: ParquetSink(of.row_group_size), compressible=False),
+    "parquet": Format((".parquet",), lambda _: ParquetSink(), compressible=False),
 }
 
 

@@ -24,7 +24,9 @@ __all__ = [
 
 _BLOCK = 64  # columns
 _WAITING_COLUMNS = 500  # and more: their rows wait in a temporary file
-_BLOCK_BYTES = 6 << 20  # of what is in memory when it is written: a block, or all rows if they do not wait
+# Of what is in memory when it is written: a block, or all rows if they do not wait. A few rows may have more of it.
+_BLOCK_BYTES, _BLOCK_OF_FEW_ROWS = 6 << 20, 10 << 20
+_FEW_ROWS = 5_000
 _CUT_BYTES = 2 << 20  # of rows, or a page if that is more: what is cut into blocks at a time
 _WAITING_BYTES = 256 << 20  # of all blocks
 
@@ -72,7 +74,8 @@ class RowGroup:
 
     def _is_full(self) -> bool:
         weights = self._weights.values()
-        return max(weights, default=0) >= _BLOCK_BYTES or sum(weights) >= _WAITING_BYTES
+        enough = _BLOCK_OF_FEW_ROWS if self.rows < _FEW_ROWS else _BLOCK_BYTES
+        return max(weights, default=0) >= enough or sum(weights) >= _WAITING_BYTES
 
     def _cut(self, rows: pl.DataFrame) -> None:
         places = [self._spill.size]

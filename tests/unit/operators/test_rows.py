@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import numbers
+from support.thrift import read_struct
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, ObjectStoragePath
 from airflow_provider_anaplat.errors import AnaplatOutputError
@@ -41,6 +42,14 @@ def test_the_summary(simulator: Simulator, tmp_path: Path) -> None:
         "bytes": path.stat().st_size,
     }
     assert pl.read_parquet(path)["n"].to_list() == list(range(30))
+
+
+def test_small_pages_make_no_small_row_groups(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.parquet"
+    export(str(path), page_size=4)
+    content = path.read_bytes()
+    footer = read_struct(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])
+    assert [group[3][1] for group in footer[4][1][1]] == [30]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,15 @@ def test_a_heavy_column_makes_a_row_group_smaller() -> None:
     rows = rows_of(500, 700, heavy=50_000)  # 35 MB in one block of columns
     groups = list(groups_of(rows))
     assert list(chain(*groups)) == rows
-    assert len(groups) == 5
+    assert len(groups) == 4
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(100, 7_900), (160, 5_000), (400, 3_300)])
+def test_a_row_group_of_few_rows_may_be_larger(columns: int, rows: int) -> None:
+    page = whole(pl.Series([["12345678"] * columns] * 100))
+    with RowGroup() as group:
+        group.take(Splitter(page for _ in range(200)), 20_000)
+        assert group.rows == pytest.approx(rows, abs=300)
 
 
 def test_a_temporary_file_does_not_grow_without_end() -> None:
