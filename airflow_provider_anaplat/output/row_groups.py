@@ -24,7 +24,7 @@ __all__ = [
 
 _BLOCK = 64  # columns
 _WAITING_COLUMNS = 500  # and more: their rows wait in a temporary file
-# Of what is in memory when it is written: a block, or all rows if they do not wait. A few rows may have more of it.
+# Of what is in memory when it is written: a block, or all rows if they do not wait. A few rows may have more.
 _BLOCK_BYTES, _BLOCK_OF_FEW_ROWS = 6 << 20, 10 << 20
 _FEW_ROWS = 5_000
 _CUT_BYTES = 2 << 20  # of rows, or a page if that is more: what is cut into blocks at a time
