@@ -130,7 +130,7 @@ class AnaplatExportCardOperator(AnaplatOperator):
         if self.raw:
             with closing(self.client()) as client:
                 return {**result, "bytes": write_raw_card(client, query, path_of(self.output_path))}
-        options = WriteOptions(self.delimiter, self.header, self.encoding, self.csv_formulas)
+        options = WriteOptions(self.delimiter, self.header, self.encoding, self.csv_formulas, self.memory_mb)
         place = place_of(self.output_path, self.file_format, options)
         with closing(self.client()) as client:
             summary = export_card(client, query, place, self.on_cast_error)

@@ -187,7 +187,7 @@ class AnaplatExportRowsOperator(AnaplatRowsOperator):
         """Return where to write, in which format."""
         from airflow_provider_anaplat.output.formats import WriteOptions
 
-        options = WriteOptions(self.delimiter, self.header, self.encoding, self.csv_formulas)
+        options = WriteOptions(self.delimiter, self.header, self.encoding, self.csv_formulas, self.memory_mb)
         return place_of(self.output_path, self.file_format, options)
 
     def _target(self, place: Place) -> Target:

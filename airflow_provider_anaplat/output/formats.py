@@ -21,7 +21,7 @@ from airflow_provider_anaplat.output.row_groups import RowGroup
 from airflow_provider_anaplat.output.schema import Caster, arrow_schema, schema_of, unique_names
 from airflow_provider_anaplat.output.scratch import Scratch
 from airflow_provider_anaplat.output.splitter import Splitter, rows_within, weight_of
-from airflow_provider_anaplat.output.streams import Encoding, Output, Writable, encoded
+from airflow_provider_anaplat.output.streams import ZSTD_LEVEL, Encoding, Output, Writable, encoded
 from airflow_provider_anaplat.output.whole import MANY_COLUMNS, cells_of, is_whole
 
 __all__ = [
@@ -39,13 +39,15 @@ FileFormat = Literal["csv", "ndjson", "parquet"]
 
 _CSV_BATCH = 4096  # rows that a thread writes at a time; a quarter of them, as Polars has it, takes a tenth longer
 _CSV_BATCH_BYTES = 1 << 20  # which is more than those rows take, unless they are heavy
-_ZSTD_LEVEL = 2  # files as small as with level 3, which is Polars' own, in a tenth less time
 # Bytes of rows whose text is made at a time. Polars writes to memory alone: some releases lose what a file says of
 # a write.
 _CSV_BYTES = 16 << 20
 _NDJSON_BYTES = 4 << 20
 _OBJECT_BYTES = 1 << 20  # the same of whole rows: what is made on the way to their text takes ten times as much
 _OBJECT_COLUMNS = 500  # and more are not written by columns
+_MEMORY_MB = (
+    256  # by which an export may let the process grow; with less, fewer rows are made a text or a row group
+)
 
 
 class Sink(Protocol):
@@ -143,9 +145,14 @@ class CsvSink:
 
 @dataclass(frozen=True)
 class NdjsonSink:
-    """One JSON object a line, typed."""
+    """One JSON object a line, typed.
+
+    :param memory_mb: megabytes by which the process may grow, the pages included
+    """
 
     file_format: ClassVar[FileFormat] = "ndjson"
+
+    memory_mb: int = _MEMORY_MB
 
     def shape(self, columns: int) -> Shape:
         """Return whole rows if there are so many columns that objects are made faster of those."""
@@ -163,7 +170,7 @@ class NdjsonSink:
                     output.write(text)
                     del lines  # they may be large, and the next ones take their time
 
-        feed(_lines(frames, caster), write)
+        feed(_lines(frames, caster, _share(self.memory_mb)), write)
         output.flush()
 
 
@@ -171,11 +178,13 @@ class NdjsonSink:
 class ParquetSink:
     """Parquet, typed, compressed with Zstandard; each field's metadata holds what the platform says of the column.
 
+    :param memory_mb: megabytes by which the process may grow, the pages included
     :param row_group_size: rows of a row group at most; more take more memory
     """
 
     file_format: ClassVar[FileFormat] = "parquet"
 
+    memory_mb: int = _MEMORY_MB
     row_group_size: int = 20_000
 
     def shape(self, columns: int) -> Shape:
@@ -191,7 +200,7 @@ class ParquetSink:
             splitter = Splitter(pulled)
             with JoinedParquet(output, _parquet(empty), arrow_schema(caster.columns)) as joined:
                 while splitter.has_more():
-                    with RowGroup() as group:
+                    with RowGroup(_share(self.memory_mb)) as group:
                         group.take(splitter, self.row_group_size)
                         blocks = caster.blocks(group.blocks())
                         _check_rows(joined.add(map(_parquet, blocks)), group.rows)
@@ -203,12 +212,18 @@ class ParquetSink:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """What a user may say of how a file is written: the parameters of :class:`CsvSink`."""
+    """What a user may say of how a file is written; each format takes what concerns it.
+
+    :param memory_mb: megabytes by which the process may grow, the pages included
+
+    The others are those of :class:`CsvSink`.
+    """
 
     delimiter: str = ","
     header: bool = True
     encoding: Encoding = "utf-8"
     csv_formulas: Formulas = "keep"
+    memory_mb: int = _MEMORY_MB
 
 
 @dataclass(frozen=True)
@@ -227,8 +242,8 @@ class Format:
 
 FORMATS: dict[FileFormat, Format] = {
     "csv": Format((".csv",), lambda of: CsvSink(of.delimiter, of.header, of.encoding, of.csv_formulas)),
-    "ndjson": Format((".ndjson", ".jsonl"), lambda _: NdjsonSink()),
-    "parquet": Format((".parquet",), lambda _: ParquetSink(), compressible=False),
+    "ndjson": Format((".ndjson", ".jsonl"), lambda of: NdjsonSink(of.memory_mb)),
+    "parquet": Format((".parquet",), lambda of: ParquetSink(of.memory_mb), compressible=False),
 }
 
 
@@ -245,17 +260,23 @@ class _JsonLines:
     write: Callable[[IO[bytes]], object]
 
 
-def _lines(frames: Iterator[pl.DataFrame], caster: Caster) -> Iterator[_JsonLines]:
+def _share(memory_mb: int) -> float:
+    """Return the share of the memory that there is by default; more of it is left to the pages."""
+    return min(1.0, memory_mb / _MEMORY_MB)
+
+
+def _lines(frames: Iterator[pl.DataFrame], caster: Caster, share: float) -> Iterator[_JsonLines]:
     """Yield the lines of NDJSON of a few rows after the others.
 
     :param frames: of text
+    :param share: of the memory that there is by default
     """
     names = unique_names([column.name for column in caster.columns])
     objects = Objects(names, caster.places)
     # Each row repeats the names, which may be longer than what it holds.
     size_of_names = sum(len(name.encode()) for name in names) + 1
     for frame in caster.typed(frames, finite=True):
-        most_bytes = _OBJECT_BYTES if is_whole(frame) else _NDJSON_BYTES
+        most_bytes = int(share * (_OBJECT_BYTES if is_whole(frame) else _NDJSON_BYTES))
         for rows in frame.iter_slices(rows_within(frame, max(1, most_bytes // size_of_names), most_bytes)):
             # A byte becomes six at most, and there are a few more around a cell.
             most = 10 * (weight_of(rows) + rows.height * size_of_names)
@@ -282,6 +303,6 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     """Return a file with one row group, or with none if there are no rows."""
     written = BytesIO()
     frame.write_parquet(
-        written, compression="zstd", compression_level=_ZSTD_LEVEL, row_group_size=max(1, frame.height)
+        written, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=max(1, frame.height)
     )
     return written.getvalue()  # a view of its buffer can end Python 3.12.1 when garbage is collected

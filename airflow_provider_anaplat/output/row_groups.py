@@ -34,11 +34,13 @@ _WAITING_BYTES = 256 << 20  # of all blocks
 class RowGroup:
     """Rows that are taken from a stream until they are enough; a context manager.
 
+    :param share: of the memory that there is by default
     :ivar rows: how many there are
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = 1.0) -> None:
         self.rows = 0
+        self._share = share
         self._frames: list[pl.DataFrame] = []
         self._spill = Spill()
         self._places: list[list[int]] = []  # for each cut, where its blocks begin, and where the last of them ends
@@ -57,7 +59,7 @@ class RowGroup:
         :raises AnaplatOutputError: the temporary file cannot be written
         """
         while self.rows < most_rows and not self._is_full() and splitter.has_more():
-            frame = pl.concat(splitter.take(most_rows - self.rows, _CUT_BYTES))
+            frame = pl.concat(splitter.take(most_rows - self.rows, int(_CUT_BYTES * self._share)))
             self.rows += frame.height
             if is_whole(frame) and len(frame.item(0, 0)) >= _WAITING_COLUMNS:
                 self._cut(frame)
@@ -75,7 +77,7 @@ class RowGroup:
     def _is_full(self) -> bool:
         weights = self._weights.values()
         enough = _BLOCK_OF_FEW_ROWS if self.rows < _FEW_ROWS else _BLOCK_BYTES
-        return max(weights, default=0) >= enough or sum(weights) >= _WAITING_BYTES
+        return max(weights, default=0) >= enough * self._share or sum(weights) >= _WAITING_BYTES
 
     def _cut(self, rows: pl.DataFrame) -> None:
         places = [self._spill.size]

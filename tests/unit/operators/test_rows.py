@@ -9,9 +9,11 @@ import pytest
 from conftest import numbers
 from support.thrift import read_struct
 
+from airflow_provider_anaplat._airflow.paths import place_of
 from airflow_provider_anaplat._airflow.releases import AirflowFailException, ObjectStoragePath
 from airflow_provider_anaplat.errors import AnaplatOutputError
 from airflow_provider_anaplat.operators.rows import AnaplatExportRowsOperator
+from airflow_provider_anaplat.output.formats import WriteOptions
 from airflow_provider_anaplat.simulator import Simulator
 
 Connect = Callable[..., None]
@@ -50,6 +52,13 @@ def test_small_pages_make_no_small_row_groups(tmp_path: Path) -> None:
     content = path.read_bytes()
     footer = read_struct(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])
     assert [group[3][1] for group in footer[4][1][1]] == [30]
+
+
+@pytest.mark.parametrize("path", ["numbers.parquet", "numbers.ndjson"])
+def test_the_format_knows_how_much_memory_there_is(path: str) -> None:
+    operator = AnaplatExportRowsOperator(task_id="export", ds_id="ds1", output_path=path, memory_mb=64)
+    assert operator.place() == place_of(path, None, WriteOptions(memory_mb=64))
+    assert operator.place() != place_of(path, None)
 
 
 @pytest.mark.parametrize(
