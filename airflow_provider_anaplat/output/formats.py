@@ -45,9 +45,8 @@ _CSV_BYTES = 16 << 20
 _NDJSON_BYTES = 4 << 20
 _OBJECT_BYTES = 1 << 20  # the same of whole rows: what is made on the way to their text takes ten times as much
 _OBJECT_COLUMNS = 500  # and more are not written by columns
-_MEMORY_MB = (
-    256  # by which an export may let the process grow; with less, fewer rows are made a text or a row group
-)
+# By which an export may let the process grow; with less, a text or a row group has fewer rows.
+_MEMORY_MB = 256
 
 
 class Sink(Protocol):

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "Struct",
     "read_struct",
+    "rows_of_groups",
     "written",
 ]
 
@@ -31,6 +32,12 @@ def read_struct(data: bytes) -> Struct:
         return fields
     except IndexError as error:
         raise ValueError("a struct has no end") from error
+
+
+def rows_of_groups(file: bytes) -> list[int]:
+    """Return how many rows each row group of a Parquet file has."""
+    footer = read_struct(file[-8 - int.from_bytes(file[-8:-4], "little") : -8])
+    return [group[3][1] for group in footer[4][1][1]]
 
 
 def written(kind: int, value: Any) -> bytes:

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.limits import quota
-from support.thrift import read_struct
+from support.thrift import read_struct, rows_of_groups
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.errors import AnaplatCellError, AnaplatOutputError
@@ -146,8 +146,7 @@ def test_row_groups_are_the_same_however_long_the_pages_are(page_size: int) -> N
     texts = rows.cast(pl.String).iter_slices(page_size)
     ParquetSink(row_group_size=10_000).write(texts, Caster(COLUMNS), file)
     content = file.getvalue()
-    groups = read_struct(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])[4][1][1]
-    assert [group[3][1] for group in groups] == [10_000] * 10
+    assert rows_of_groups(content) == [10_000] * 10
     assert pl.read_parquet(content).equals(rows)
 
 

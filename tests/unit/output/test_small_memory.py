@@ -7,7 +7,7 @@ from itertools import repeat
 
 import polars as pl
 import pytest
-from support.thrift import read_struct
+from support.thrift import rows_of_groups
 
 from airflow_provider_anaplat.client.models import Column
 from airflow_provider_anaplat.output.formats import FORMATS, FileFormat, WriteOptions
@@ -37,17 +37,11 @@ def written(file_format: FileFormat, columns: int, memory_mb: int, *, as_one: bo
     return file
 
 
-def rows_of_groups(file: BytesIO) -> list[int]:
-    content = file.getvalue()
-    footer = read_struct(content[-8 - int.from_bytes(content[-8:-4], "little") : -8])
-    return [group[3][1] for group in footer[4][1][1]]
-
-
 def test_row_groups_have_fewer_rows() -> None:
-    usual, small, large = (written("parquet", 100, memory_mb) for memory_mb in (256, 64, 2_048))
+    usual, small, large = (written("parquet", 100, memory_mb).getvalue() for memory_mb in (256, 64, 2_048))
     assert rows_of_groups(usual) == rows_of_groups(large)
     assert rows_of_groups(usual)[0] > 2 * rows_of_groups(small)[0]
-    assert pl.read_parquet(small.getvalue()).equals(pl.read_parquet(usual.getvalue()))
+    assert pl.read_parquet(small).equals(pl.read_parquet(usual))
 
 
 @pytest.mark.parametrize(("columns", "as_one"), [(100, True), (600, False)])
