@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,11 +16,13 @@ import requests
 from home import AIRFLOW, HOME, PROJECT, platform, set_environment
 
 LOG = HOME / "ui.log"
-LONG = 300.0  # seconds; far more than Airflow takes to start
 
 
 def main(port: str) -> int:
     """Start Airflow and the platform, say where, and wait until Ctrl-C."""
+    if is_taken(int(port)):
+        print(f"Port {port} is taken; name another one: make ui PORT=...")
+        return 1
     HOME.mkdir(exist_ok=True)
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, signal.default_int_handler)
@@ -31,10 +35,22 @@ def main(port: str) -> int:
         return 0
 
 
+def is_taken(port: int) -> bool:
+    """Tell whether another program listens there; Airflow would not end for that, and never answer."""
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return True
+    return False
+
+
 def show(platform_url: str, port: str) -> int:
     """Run Airflow until it ends by itself, which it should not."""
     address = f"http://127.0.0.1:{port}"
-    print("Starting Airflow; this takes about half a minute ...", flush=True)
+    log = LOG.relative_to(PROJECT)
+    print(f"Starting Airflow; this takes about half a minute, and {log} says how far it is ...", flush=True)
     with airflow(port) as process:
         if answers(address, process):
             print(f"Airflow's UI:          {address}/dags/anaplat_refresh")
@@ -43,7 +59,7 @@ def show(platform_url: str, port: str) -> int:
                 "The runs of `make demo` are there, and the DAG can be triggered. Ctrl-C stops both.", flush=True
             )
             process.wait()
-    print(f"Airflow ended; what happened stands in {LOG.relative_to(PROJECT)}")
+    print(f"Airflow ended; what happened stands in {log}")
     return 1
 
 
@@ -75,14 +91,13 @@ def airflow(port: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def answers(address: str, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until Airflow answers; tell whether it does."""
-    end = time.monotonic() + LONG
-    while time.monotonic() < end and process.poll() is None:
+    """Wait until Airflow answers, however slow the machine; tell whether it does."""
+    while process.poll() is None:
         try:
             if requests.get(f"{address}/api/v2/dags/anaplat_refresh", timeout=10).ok:
                 return True
-        except requests.ConnectionError:
-            pass
+        except (requests.ConnectionError, requests.Timeout):
+            pass  # it does not listen yet, or is still busy with its start
         time.sleep(0.5)
     return False
 

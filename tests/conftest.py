@@ -50,7 +50,7 @@ SHARED = {
 }  # fmt: skip
 TOGETHER = {f"tests/{folder}/test_{name}.py": folder for folder, names in SHARED.items() for name in names}
 
-LONG = 400.0  # seconds; far more than anything that is waited for takes, also on a busy machine
+LONG = 1200.0  # seconds; far more than anything that is waited for takes, also on a busy machine
 
 # A slow machine is no failure. For a night: python -m pytest --hypothesis-profile=thorough tests/unit
 settings.register_profile("unhurried", deadline=None)

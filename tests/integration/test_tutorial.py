@@ -26,6 +26,7 @@ def test_what_it_says_is_what_happens(tmp_path: Path, monkeypatch: pytest.Monkey
     for name in [name for name in os.environ if name.startswith(("AIRFLOW", "PYTEST"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT", str(LONG))  # a slow machine is no failure
     port, token = free_port(), "simulator-token"
     blocks = [_on_port(block, port) for block in blocks_of(TUTORIAL)]
     demo, prepare, serve, *commands = [text for language, text in blocks if language == "sh"]

@@ -59,7 +59,7 @@ class WebAirflow(RunningAirflow):
             for component in ("api-server", "dag-processor", "scheduler"):
                 self.start(component)
             wait_until(self._ready)
-            token = requests.get(f"{self.url}/auth/token", timeout=30).json()["access_token"]
+            token = requests.get(f"{self.url}/auth/token", timeout=LONG).json()["access_token"]
         except BaseException:
             self.stop()
             raise
@@ -77,12 +77,12 @@ class WebAirflow(RunningAirflow):
 
     def get(self, path: str) -> Any:
         """Return what the REST API answers."""
-        answer = self._session.get(f"{self.url}/api/v2/{path}", timeout=60)
+        answer = self._session.get(f"{self.url}/api/v2/{path}", timeout=LONG)
         assert answer.ok, answer.text
         return answer.json()
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        answer = self._session.post(f"{self.url}/api/v2/{path}", json=body, timeout=60)
+        answer = self._session.post(f"{self.url}/api/v2/{path}", json=body, timeout=LONG)
         assert answer.ok, answer.text
         return answer.json()
 
@@ -91,7 +91,7 @@ class WebAirflow(RunningAirflow):
 
     def knows(self, dag_id: str) -> bool:
         """Tell whether a run of the DAG can be started."""
-        return self._session.get(f"{self.url}/api/v2/dags/{dag_id}/details", timeout=60).ok
+        return self._session.get(f"{self.url}/api/v2/dags/{dag_id}/details", timeout=LONG).ok
 
     def run(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """Run a DAG to its good end, and return the run's id."""

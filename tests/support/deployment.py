@@ -80,7 +80,7 @@ class Deployment:
             for worker in self.workers:
                 self.start_worker(worker)
             wait_until(self._ready)
-            token = requests.get(f"{self.airflow.url}/auth/token", timeout=30).json()["access_token"]
+            token = requests.get(f"{self.airflow.url}/auth/token", timeout=LONG).json()["access_token"]
             # No connection is kept: OpenLineage forks the API server when a task's state is set by hand, and what
             # the child inherits stays open when the server lets go of it, so that a request on it is never read.
             self._session.headers.update({"Authorization": f"Bearer {token}", "Connection": "close"})

@@ -8,6 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from conftest import LONG
+
 from support.running import AIRFLOW_2, ForkedAirflow, WarmAirflow, wait_until
 
 DAG_FILE = Path(__file__).parents[1] / "integration" / "dags" / "anaplat_triggerer.py"
@@ -23,7 +25,7 @@ class ScheduledAirflow(ForkedAirflow):
         self.environment.pop("AIRFLOW_CONN_ANAPLAT_DEFAULT", None)
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(self.home / "airflow.db", timeout=30)) as database:
+        with closing(sqlite3.connect(self.home / "airflow.db", timeout=LONG)) as database:
             return database.execute(sql).fetchall()
 
     def states(self) -> dict[tuple[str, int], str]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import LONG
 from support.servers import read_request, serving
 
 MEGABYTE = 1 << 20
@@ -49,7 +50,7 @@ def test_many_of_anything_take_little_memory(item: str) -> None:
 
     with serving(handle) as port:
         command = [sys.executable, "-c", EXPORT, f"http://127.0.0.1:{port}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
 
     assert done.returncode == 0, done.stderr[-2000:]
     # The body in pieces and as one, and a few slices: 60 to 110 MB, as the allocator and the threads have it.
