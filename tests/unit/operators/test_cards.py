@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from conftest import numbers
 from support.exports import FORMATS, read_back
+from support.thrift import rows_of_groups
 
 from airflow_provider_anaplat._airflow.releases import AirflowFailException
 from airflow_provider_anaplat.errors import (
@@ -308,3 +309,14 @@ def test_a_mistake_is_told_before_anything_is_sent(simulator: Simulator, tmp_pat
 def test_a_card_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(AirflowFailException, match="no card card1"):
         export(tmp_path / "card.csv")
+
+
+def test_with_less_memory_row_groups_are_smaller(simulator: Simulator, tmp_path: Path) -> None:
+    names, row = [f"c{number}" for number in range(100)], ["12345678"] * 100
+    simulator.platform.add_card("wide", Table.of_rows([(name, "STRING") for name in names], [row] * 5_000))
+    usual, small = (tmp_path / "usual.parquet", tmp_path / "small.parquet")
+    export(usual)
+    export(small, memory_mb=64)
+
+    assert rows_of_groups(usual.read_bytes())[0] > rows_of_groups(small.read_bytes())[0]
+    assert pl.read_parquet(small).equals(pl.read_parquet(usual))
