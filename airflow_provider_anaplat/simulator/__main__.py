@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from contextlib import ExitStack
 from pathlib import Path
 from typing import get_args
 
@@ -28,12 +29,17 @@ def main() -> None:
     parser.add_argument("--deployment", choices=get_args(Deployment), default="contract",
                         help="what kind of platform to be: see the class Simulator")  # fmt: skip
     arguments = parser.parse_args()
+    if not 0 <= arguments.port <= 65535:
+        parser.error(f"--port is {arguments.port}; it must be from 0 to 65535")
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    tables = {path.name.split(".")[0]: Table.read(path, arguments.null) for path in arguments.data}
-    with Simulator(
-        tables, token=arguments.token, deployment=arguments.deployment, port=arguments.port
-    ) as simulator:
+    tables = {path.name.split(".")[0]: _read(path, arguments.null, parser) for path in arguments.data}
+    simulator = Simulator(tables, token=arguments.token, deployment=arguments.deployment, port=arguments.port)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(simulator)
+        except OSError as error:
+            parser.error(f"port {arguments.port} cannot be had ({error.strerror}): name another one with --port")
         log.info("The platform listens on %s", simulator.url)
         if arguments.deployment == "user-token":
             log.info("  who can sign in: %s", DEFAULT_LOGIN)
@@ -44,6 +50,13 @@ def main() -> None:
             simulator.wait()
         except KeyboardInterrupt:
             log.info("Stopped")
+
+
+def _read(path: Path, null_value: str, parser: argparse.ArgumentParser) -> Table:
+    try:
+        return Table.read(path, null_value)
+    except Exception as error:  # noqa: BLE001 - a person reads it, whatever it is
+        parser.error(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
 if __name__ == "__main__":

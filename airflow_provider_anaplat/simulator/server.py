@@ -217,9 +217,10 @@ class Simulator:
             self._thread.join(timeout=10)
 
     def wait(self) -> None:
-        """Serve until the server is stopped."""
-        if self._thread:
-            self._thread.join()
+        """Serve until the server is stopped, or Ctrl-C interrupts the wait."""
+        # Bit by bit: Polars sets a handler of SIGINT, after which a wait without an end goes on.
+        while self._thread and self._thread.is_alive():
+            self._thread.join(0.5)
 
     def _endpoint(self, operation: Operation[Any]) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Any:

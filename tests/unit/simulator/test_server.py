@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -98,17 +99,46 @@ def test_rows_are_rendered_as_texts_and_nulls() -> None:
     assert rows_json(numbers(0).frame) == b"[]"
 
 
+COMMAND = [sys.executable, "-m", "airflow_provider_anaplat.simulator"]
+
+
+def heed_interrupts() -> None:
+    """Let Ctrl-C end what is started, also if these tests were started in the background, where it does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "sales.csv").write_text("a\n1\n")
-    command = [sys.executable, "-m", "airflow_provider_anaplat.simulator", "--port", "0", "--data"]
-    with subprocess.Popen([*command, str(tmp_path / "sales.csv")], stderr=subprocess.PIPE, text=True) as process:
+    command = [*COMMAND, "--port", "0", "--data", str(tmp_path / "sales.csv")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts) as process:
         assert process.stderr is not None
-        url = process.stderr.readline().split()[-1]
-        assert process.stderr.readline() == "  dataset ds1: sales, 1 rows\n"
-        (dataset,) = AnaplatClient(url, "simulator-token").list_datasets()
-        process.terminate()
+        try:
+            url = process.stderr.readline().split()[-1]
+            assert process.stderr.readline() == "  dataset ds1: sales, 1 rows\n"
+            (dataset,) = AnaplatClient(url, "simulator-token").list_datasets()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(LONG) == 0
+            assert process.stderr.read() == "Stopped\n"
+        finally:
+            process.kill()
 
     assert (dataset.name, dataset.row_count) == ("sales", 1)
+
+
+def test_a_mistake_in_the_command_line_is_said_in_a_line(tmp_path: Path, simulator: Simulator) -> None:
+    taken = simulator.url.rpartition(":")[2]
+    (tmp_path / "broken.parquet").write_text("no Parquet")
+    for arguments, why in {
+        ("--data", f"{tmp_path}/sales.csv"): "sales.csv cannot be read: No such file or directory",
+        ("--data", str(tmp_path)): "cannot be read: Is a directory",
+        ("--data", f"{tmp_path}/broken.parquet"): "broken.parquet cannot be read: ",
+        ("--port", taken): f"port {taken} cannot be had (Address already in use",
+        ("--port", "65536"): "--port is 65536; it must be from 0 to 65535",
+    }.items():
+        ended = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=LONG)
+        assert ended.returncode == 2
+        assert why in ended.stderr.splitlines()[-1]
+        assert "Traceback" not in ended.stderr
 
 
 def test_answers_do_not_wait_for_the_clients_system(simulator: Simulator) -> None:
