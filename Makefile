@@ -35,7 +35,7 @@ demo: $(RUNS) ## Run the example DAG on Airflow against the embedded platform
 
 PORT ?= 8080
 ui: $(RUNS) ## Show the demo's runs in Airflow's own UI: make ui PORT=8080
-	@$(BIN)/python demo/ui.py $(PORT)
+	@$(BIN)/python demo/ui.py "$(PORT)"
 
 test: $(INSTALLED) ## Run the tests that need no servers
 	@$(BIN)/python $(TESTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import socket
@@ -16,12 +15,13 @@ import requests
 from home import AIRFLOW, HOME, PROJECT, platform, set_environment
 
 LOG = HOME / "ui.log"
+LONG = 60.0  # seconds
 
 
 def main(port: str) -> int:
     """Start Airflow and the platform, say where, and wait until Ctrl-C."""
-    if is_taken(int(port)):
-        print(f"Port {port} is taken; name another one: make ui PORT=...")
+    if refused := refusal(port):
+        print(f"{refused}: make ui PORT=...")
         return 1
     HOME.mkdir(exist_ok=True)
     for ends in (signal.SIGINT, signal.SIGTERM):
@@ -35,15 +35,15 @@ def main(port: str) -> int:
         return 0
 
 
-def is_taken(port: int) -> bool:
-    """Tell whether another program listens there; Airflow would not end for that, and never answer."""
+def refusal(port: str) -> str | None:
+    """Return what is wrong with a port, if something is; Airflow would not end for that, and never answer."""
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        return f"{port!r} is no port; name one from 1 to 65535"
     try:
-        socket.create_server(("127.0.0.1", port)).close()
+        socket.create_server(("127.0.0.1", int(port))).close()
     except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        return True
-    return False
+        return f"Port {port} cannot be had ({os.strerror(error.errno or 0)}); name another one"
+    return None
 
 
 def show(platform_url: str, port: str) -> int:
@@ -53,6 +53,7 @@ def show(platform_url: str, port: str) -> int:
     print(f"Starting Airflow; this takes about half a minute, and {log} says how far it is ...", flush=True)
     with airflow(port) as process:
         if answers(address, process):
+            let_runs_begin(address)
             print(f"Airflow's UI:          {address}/dags/anaplat_refresh")
             print(f"The embedded platform: {platform_url}")
             print(
@@ -73,7 +74,6 @@ def airflow(port: str) -> Iterator[subprocess.Popen[bytes]]:
         "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
     }
     with LOG.open("w") as log:
         # In a session of its own, so that all that it starts ends with it.
@@ -83,11 +83,27 @@ def airflow(port: str) -> Iterator[subprocess.Popen[bytes]]:
         try:
             yield process
         finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End Airflow and all that it has started, and wait until the last of them has ended."""
+    latest = time.monotonic() + LONG
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        while time.monotonic() < latest:
+            process.poll()  # or it would be there for ever, as a zombie
+            os.killpg(process.pid, 0)
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def let_runs_begin(address: str) -> None:
+    """Unpause the demo's DAG, and no other one of the examples: theirs would begin by themselves."""
+    dag = f"{address}/api/v2/dags/anaplat_refresh"
+    requests.patch(dag, json={"is_paused": False}, timeout=LONG).raise_for_status()
 
 
 def answers(address: str, process: subprocess.Popen[bytes]) -> bool:
