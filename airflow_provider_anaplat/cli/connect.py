@@ -133,7 +133,7 @@ def _token(file: str | None) -> str:
 
 def _read(path: Path) -> str:
     try:
-        token = path.read_text().strip()
+        token = path.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise AnaplatSettingsError(f"The token cannot be read from {path}: {why}.") from None

@@ -216,4 +216,6 @@ def _freshness(updated: datetime | None) -> str:
     minutes = max(0, int((datetime.now(UTC) - updated).total_seconds() // 60))
     hours, days = minutes // 60, minutes // 1440
     age = f"{days} days" if days > 1 else f"{hours} hours" if hours > 1 else f"{minutes} minutes"
+    if minutes == 1:
+        age = "1 minute"
     return f"{_moment(updated)}, {age} ago"

@@ -15,7 +15,8 @@ with DAG("rows_in_code", schedule="@daily", start_date=pendulum.datetime(2026, 1
     @task(retries=3)
     def largest_sale():
         frames = AnaplatHook().rows("ds1", memory_mb=128)  # however many rows there are
-        return max(frame["amount"].max() for frame in frames)
+        largest = (frame["amount"].max() for frame in frames)  # None where all of a frame's are null
+        return max((amount for amount in largest if amount is not None), default=None)
 
     sales_by_city()
     largest_sale()

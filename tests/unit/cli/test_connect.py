@@ -34,6 +34,9 @@ def test_a_token_comes_from_the_environment_or_a_file(
     monkeypatch.delenv("ANAPLAT_URL")
     assert anaplat("datasets", "--url", simulator.url).code == 0
 
+    file.write_text(TOKEN, "utf-8-sig")  # as Windows writes it
+    assert anaplat("datasets", "--url", simulator.url).code == 0
+
 
 @pytest.mark.parametrize(
     ("variables", "said"),

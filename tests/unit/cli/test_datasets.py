@@ -62,6 +62,17 @@ def test_without_a_terminal_a_table_is_lines_of_cells(three: Simulator, anaplat:
     assert len(lines) == 2
 
 
+def test_how_long_ago_is_said_in_words(three: Simulator, anaplat: Anaplat) -> None:
+    for ago, said in {
+        timedelta(seconds=70): "1 minute ago",
+        timedelta(minutes=5): "5 minutes ago",
+        timedelta(minutes=90): "90 minutes ago",
+        timedelta(hours=3): "3 hours ago",
+    }.items():
+        three.platform.datasets["ds2"].utime = datetime.now(UTC) - ago
+        assert f", {said}" in anaplat("show", "ds2").out
+
+
 def test_show_says_state_freshness_columns_and_who_may_export(three: Simulator, anaplat: Anaplat) -> None:
     right = {"id": "ds2", "canExport": True}
     three.platform.authorized_datasets = {
