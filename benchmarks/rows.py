@@ -23,6 +23,8 @@ import zstandard
 from page_server import page_server
 from tables import bench_row
 
+from airflow_provider_anaplat.output.streams import ZSTD_LEVEL
+
 HERE = Path(__file__).parent
 MEMORY = Path("/dev/shm")
 RUNS = 5
@@ -77,7 +79,7 @@ def compression() -> None:
     lines = text.getvalue().encode()
     compressors: dict[str, Callable[[], Any]] = {
         "gz": lambda: gzip.GzipFile(fileobj=io.BytesIO(), mode="wb", compresslevel=6),
-        "zst": lambda: zstandard.ZstdCompressor().stream_writer(io.BytesIO()),
+        "zst": lambda: zstandard.ZstdCompressor(ZSTD_LEVEL).stream_writer(io.BytesIO()),
     }
     with page_server(500_000) as url:
         for suffix, compressor in compressors.items():
