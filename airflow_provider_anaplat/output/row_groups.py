@@ -24,8 +24,9 @@ __all__ = [
 
 _BLOCK = 64  # columns
 _WAITING_COLUMNS = 500  # and more: their rows wait in a temporary file
-# Of what is in memory when it is written: a block, or all rows if they do not wait. A few rows may have more.
-_BLOCK_BYTES, _BLOCK_OF_FEW_ROWS = 6 << 20, 10 << 20
+# Of what is in memory when it is written, a block, or all rows if they do not wait, so much is enough. A few rows
+# may have more, but no more than the last: rows of megabytes are left to the next row group.
+_BLOCK_BYTES, _BLOCK_OF_FEW_ROWS, _MOST_BYTES = 6 << 20, 10 << 20, 11 << 20
 _FEW_ROWS = 5_000
 _CUT_BYTES = 2 << 20  # of rows, or a page if that is more: what is cut into blocks at a time
 _WAITING_BYTES = 256 << 20  # of all blocks
@@ -44,7 +45,8 @@ class RowGroup:
         self._frames: list[pl.DataFrame] = []
         self._spill = Spill()
         self._places: list[list[int]] = []  # for each cut, where its blocks begin, and where the last of them ends
-        self._weights: Counter[int] = Counter()
+        self._weights: Counter[int] = Counter()  # of each block
+        self._added = 0  # to the heaviest block, by the rows that were taken last
 
     def __enter__(self) -> RowGroup:
         return self
@@ -61,11 +63,13 @@ class RowGroup:
         while self.rows < most_rows and not self._is_full() and splitter.has_more():
             frame = pl.concat(splitter.take(most_rows - self.rows, int(_CUT_BYTES * self._share)))
             self.rows += frame.height
+            before = self._heaviest()
             if is_whole(frame) and len(frame.item(0, 0)) >= _WAITING_COLUMNS:
                 self._cut(frame)
             else:
                 self._frames.append(frame)
                 self._weights[0] += splitter.weight
+            self._added = self._heaviest() - before
 
     def blocks(self) -> Iterator[pl.DataFrame]:
         """Yield all rows of some columns, then of the next: typed columns, or whole rows of that many cells."""
@@ -75,9 +79,17 @@ class RowGroup:
             yield pl.concat([self._read(begin, end) for begin, end in block])
 
     def _is_full(self) -> bool:
-        weights = self._weights.values()
         enough = _BLOCK_OF_FEW_ROWS if self.rows < _FEW_ROWS else _BLOCK_BYTES
-        return max(weights, default=0) >= enough * self._share or sum(weights) >= _WAITING_BYTES
+        heaviest = self._heaviest()
+        with_as_much_again = heaviest + self._added
+        return (
+            heaviest >= enough * self._share
+            or with_as_much_again > _MOST_BYTES * self._share
+            or self._weights.total() >= _WAITING_BYTES
+        )
+
+    def _heaviest(self) -> int:
+        return max(self._weights.values(), default=0)
 
     def _cut(self, rows: pl.DataFrame) -> None:
         places = [self._spill.size]

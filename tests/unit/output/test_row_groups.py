@@ -75,6 +75,14 @@ def test_a_row_group_of_few_rows_may_be_larger(columns: int, rows: int) -> None:
         assert group.rows == pytest.approx(rows, abs=300)
 
 
+@pytest.mark.parametrize(("megabytes", "rows"), [(3, 3), (5, 2), (6, 1), (8, 1), (10, 1), (20, 1)])
+def test_rows_of_megabytes_do_not_make_it_larger_still(megabytes: int, rows: int) -> None:
+    row = pl.DataFrame({"text": ["x" * megabytes * 1_000_000], "number": [1]})
+    with RowGroup() as group:
+        group.take(Splitter(row for _ in range(9)), 9)
+        assert group.rows == rows
+
+
 def test_a_temporary_file_does_not_grow_without_end() -> None:
     """Rows may be so heavy that no block of columns is large before all of them together are."""
     row = pl.Series([["x" * 900] * 5_000])  # 4.5 MB
