@@ -56,7 +56,8 @@ def _read(path: Path, null_value: str, parser: argparse.ArgumentParser) -> Table
     try:
         return Table.read(path, null_value)
     except Exception as error:  # noqa: BLE001 - a person reads it, whatever it is
-        parser.error(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
+        why = getattr(error, "strerror", None) or str(error).partition("\n")[0]  # below, Polars says where it was
+        parser.error(f"{path} cannot be read: {why}")
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ class ParquetSource(_FileSource):
                     for number, values in enumerate(piece.iter_rows(), number + 1):  # noqa: B020 - it counts on
                         yield number, user_fields(places, values)
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-                raise _unreadable(self, str(error).splitlines()[0]) from None
+                raise _unreadable(self, str(error).partition("\n")[0]) from None
 
 
 _SOURCE_BY_SUFFIX: dict[str, type[CsvSource | NdjsonSource | ParquetSource]] = {
