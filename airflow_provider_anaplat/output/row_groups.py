@@ -24,8 +24,8 @@ __all__ = [
 
 _BLOCK = 64  # columns
 _WAITING_COLUMNS = 500  # and more: their rows wait in a temporary file
-# Of what is in memory when it is written, a block, or all rows if they do not wait, so much is enough. A few rows
-# may have more, but no more than the last: rows of megabytes are left to the next row group.
+# What is in memory when it is written is a block, or all rows if they do not wait. A row group is full when that
+# weighs so much, with few rows the second; and earlier if as much as came last would bring it above the third.
 _BLOCK_BYTES, _BLOCK_OF_FEW_ROWS, _MOST_BYTES = 6 << 20, 10 << 20, 11 << 20
 _FEW_ROWS = 5_000
 _CUT_BYTES = 2 << 20  # of rows, or a page if that is more: what is cut into blocks at a time
